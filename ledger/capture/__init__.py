@@ -1,0 +1,7 @@
+"""Records live loops: what a user's own agent loop calls. May import recorder and below; never an importer."""
+
+from ledger.capture.approvals import Approval
+from ledger.capture.loop import RecordedLoop, record_loop
+from ledger.capture.streams import AsyncRecordedStream, RecordedStream
+
+__all__ = ["Approval", "AsyncRecordedStream", "RecordedLoop", "RecordedStream", "record_loop"]

@@ -1,0 +1,124 @@
+"""Questions before an action: asked on record, then decided on record. Decides nothing itself."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
+
+from ledger.capture.journal import Journal
+from ledger.events import Actor
+from ledger.events.approval import ApprovalAsked, ApprovalDecided
+from ledger.protocols.plain import plain, type_name
+
+Outcome = Literal["approved", "denied", "timed_out", "cancelled", "unknown"]
+"""What was decided."""
+
+_OUTCOMES: Mapping[Any, Outcome] = {
+    True: "approved",
+    False: "denied",
+    "approved": "approved",
+    "denied": "denied",
+    "timed_out": "timed_out",
+    "cancelled": "cancelled",
+    "unknown": "unknown",
+}
+
+
+class Approval(NamedTuple):
+    """The answer to a question; true when it is a yes."""
+
+    approval_id: str
+    """Joins question, answer and use."""
+
+    outcome: Outcome
+    """What was decided."""
+
+    def __bool__(self) -> bool:
+        return self.outcome == "approved"
+
+
+class AskOptions(TypedDict, total=False):
+    """What may be told of a question."""
+
+    tool: str
+    """Tool that it is about."""
+
+    arguments: Mapping[str, Any]
+    """Arguments that the tool would be called with."""
+
+    call_id: str
+    """Id of the call, when `tool` will be given the same."""
+
+    context: Any
+    """What the decider is shown."""
+
+    decided_by: Literal["human", "policy", "judge", "system", "unknown"]
+    """Who decides; a human by default."""
+
+    decider: str
+    """Their name."""
+
+    how: str
+    """By what: a rule, a mode, a prompt."""
+
+    scope: Literal["once", "session", "rule", "unknown"]
+    """How far a yes reaches; once by default."""
+
+    policy_version: str
+    """Version or digest of the policy that makes the loop ask."""
+
+    expires_at: str
+    """RFC 3339 time after which an answer no longer counts."""
+
+
+class Question:
+    """One question, from the moment it is asked."""
+
+    def __init__(self, journal: Journal, options: AskOptions) -> None:
+        self._journal = journal
+        self._options = options
+        self.approval_id = journal.new_id()
+        arguments, context = options.get("arguments"), options.get("context")
+        with journal.intent("question for approval"):
+            kept = None if arguments is None else journal.keep.json(plain(arguments), "arguments")
+            self._arguments_digest = None if kept is None else kept.digest
+            event = ApprovalAsked(
+                approval_id=self.approval_id,
+                call_id=options.get("call_id"),
+                tool=options.get("tool"),
+                arguments_digest=self._arguments_digest,
+                context=None if context is None else journal.keep.json(plain(context), "context"),
+                policy_version=options.get("policy_version"),
+                expires_at=options.get("expires_at"),
+            )
+            self._cause = journal.append([journal.draft(event)])[0].seq
+
+    def decided(self, answer: Any) -> Approval:
+        """The answer came: a yes or no, or one of the outcomes by name. Raises TypeError for anything else."""
+        outcome = _OUTCOMES.get(answer) if isinstance(answer, str | bool) else None
+        if outcome is None:
+            self._record("unknown", f"the decider gave {type_name(answer)}")
+            raise TypeError(
+                f"expected True, False or one of {', '.join(get_args(Outcome))}; found {answer!r}"
+            )
+        self._record(outcome, self._options.get("how"))
+        return Approval(self.approval_id, outcome)
+
+    def failed(self, error: BaseException) -> None:
+        """Nobody answered: asking raised."""
+        self._record("cancelled", type_name(error))
+
+    def _record(self, outcome: Outcome, how: str | None) -> None:
+        options, journal = self._options, self._journal
+        by = options.get("decided_by", "human")
+        with journal.fact("decision"):
+            event = ApprovalDecided(
+                approval_id=self.approval_id,
+                call_id=options.get("call_id"),
+                outcome=outcome,
+                decided_by=by,
+                decider=options.get("decider"),
+                how=how,
+                scope=options.get("scope", "once"),
+                arguments_digest=self._arguments_digest,
+            )
+            actor = Actor("system" if by == "unknown" else by, options.get("decider"))
+            journal.append([journal.draft(event, actor=actor, cause=self._cause)])

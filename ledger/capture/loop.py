@@ -1,0 +1,344 @@
+"""What a user's own agent loop calls: it runs the loop's functions and records them. Adds no behaviour of its own.
+
+    with open_ledger() as ledger, record_loop(ledger, harness="my-loop") as run:
+        answer = run.model(client.messages.create, protocol="anthropic.messages", model=..., messages=...)
+        result = run.tool(send_mail, {"to": "a@example.org"}, effect_class="external")
+
+Threads may share a loop; in an asyncio loop use `async with`, `await run.amodel(...)`, `await run.atool(...)`, and
+`await asyncio.to_thread(run.message, ...)` for what only writes.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Literal, Protocol, Self, Unpack
+
+from ledger.capture.approvals import Approval, AskOptions, Question
+from ledger.capture.calls import ModelCall, ToolCall, ToolOptions
+from ledger.capture.delegation import Delegation, How
+from ledger.capture.draws import Draws
+from ledger.capture.journal import Journal, Surroundings, beside
+from ledger.capture.notes import Notes
+from ledger.capture.streams import AsyncRecordedStream, RecordedStream
+from ledger.errors import InputError
+from ledger.events import Actor
+from ledger.events.input import MessageReceived
+from ledger.events.model_call import Purpose
+from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
+from ledger.protocols.plain import type_name
+from ledger.recorder import Recorder
+
+_ENDED_BY: dict[str, Literal["aborted", "cancelled"]] = {"CancelledError": "cancelled"}
+
+
+class HasRecorder(Protocol):
+    """An open ledger, as far as a loop needs it."""
+
+    @property
+    def recorder(self) -> Recorder:
+        """Writes."""
+
+
+def record_loop(
+    ledger: HasRecorder,
+    *,
+    harness: str,
+    agent: str | None = None,
+    name: str | None = None,
+    session: str | None = None,
+    model: str | None = None,
+    harness_version: str | None = None,
+    cwd: str | None = None,
+    protocol: str = "openai.chat",
+    monotonic: Callable[[], float] = time.monotonic,
+    random: Callable[[], float] | None = None,
+) -> "RecordedLoop":
+    """A loop to be used as a context manager: its start is recorded when it is entered, its end when it is left.
+
+    `session` continues a session that exists, or names a new one. `protocol` is that of model calls which name none.
+    """
+    surroundings = Surroundings(ledger.recorder, monotonic, random)
+    identity = session or ledger.recorder.ids()
+    if "#" in identity or not identity.isprintable() or " " in identity:
+        raise InputError(
+            f"{identity!r} cannot name a session: expected printable text without blanks and '#'"
+        )
+    started = SessionStarted(
+        harness=harness, harness_version=harness_version, name=name, agent=agent, model=model, cwd=cwd
+    )
+    journal = Journal(surroundings, identity, agent=agent, correlation=identity, depth=0)
+    return RecordedLoop(journal, started, protocol)
+
+
+class RecordedLoop(Notes):
+    """One session that is being recorded."""
+
+    def __init__(
+        self, journal: Journal, started: SessionStarted, protocol: str, delegation: Delegation | None = None
+    ) -> None:
+        super().__init__(journal, protocol)
+        self._started = started
+        self._delegation = delegation
+        self.draw = Draws(journal)
+        """Outside inputs: clock, randomness, identifiers, environment."""
+
+    @property
+    def session(self) -> str:
+        """Id of the session."""
+        return self._journal.session
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        journal = self._journal
+        with journal.intent("start"):
+            if self._delegation is not None:
+                self._delegation.start(journal, self._telling(self._started))
+            elif journal.surroundings.recorder.store.head(journal.session).seq:
+                journal.append([self._telling(SessionResumed(how="record_loop"))])
+            else:
+                journal.append([self._telling(self._started)])
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self._end(SessionEnded(outcome="completed"))
+            return
+        name = type_name(error)
+        outcome: Literal["failed", "aborted", "cancelled"] = "failed"
+        if not isinstance(error, Exception):
+            outcome = _ENDED_BY.get(type(error).__name__, "aborted")
+        with beside(error):
+            self._end(SessionEnded(outcome=outcome, reason=name))
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, Exception):
+            await asyncio.to_thread(self.__exit__, kind, error, trace)
+        else:
+            self.__exit__(kind, error, trace)  # a task that is being cancelled may not get to run again
+
+    def _end(self, ended: SessionEnded) -> None:
+        journal = self._journal
+        with journal.fact("end"):
+            journal.catch_up(is_last=True)
+            drafts = [*self._check_usage(), self._telling(ended)]
+            if self._delegation is not None:
+                self._delegation.end(journal, drafts, ended)
+            else:
+                journal.append(drafts, durable=True)
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def message(
+        self,
+        message: Any,
+        *,
+        origin: Literal["human", "agent", "schedule", "file", "unknown"] = "human",
+        trust: Literal["trusted", "untrusted", "unknown"] = "unknown",
+        sender: str | None = None,
+    ) -> None:
+        """A message entered the loop: a text, or a message in the protocol's own shape."""
+        shaped = {"role": "user", "content": message} if isinstance(message, str) else message
+        actor = (
+            Actor("human", sender)
+            if origin == "human"
+            else Actor("agent" if origin == "agent" else "system", sender)
+        )
+        with self._journal.fact("message"):
+            kept = self._journal.requests.message(shaped)
+            event = MessageReceived(origin=origin, trust=trust, message=kept, sender=sender)
+            self._journal.append([self._journal.draft(event, actor=actor)])
+
+    # -- model calls -------------------------------------------------------------------------------------------------
+
+    def model(
+        self,
+        create: Callable[..., Any],
+        *,
+        protocol: str | None = None,
+        purpose: Purpose = "main",
+        provider: str | None = None,
+        call_id: str | None = None,
+        attempt: int = 1,
+        **request: Any,
+    ) -> Any:
+        """Call `create(**request)` and give what it gives; its request is recorded before, its answer after.
+
+        A stream comes back as a stream of the same chunks. Raises what `create` raises, or NotRecordedError before it.
+        """
+        call = self._begin_model(protocol, request, purpose, provider, call_id, attempt)
+        try:
+            response = create(**request)
+            if inspect.isawaitable(response):
+                _discard(response)
+                raise TypeError("the model function is asynchronous: use `await run.amodel(...)`")
+        except BaseException as error:
+            with beside(error):
+                call.failed(error)
+            raise
+        if hasattr(response, "__next__"):
+            return RecordedStream(response, call)
+        call.answered(response)
+        return response
+
+    async def amodel(
+        self,
+        create: Callable[..., Any],
+        *,
+        protocol: str | None = None,
+        purpose: Purpose = "main",
+        provider: str | None = None,
+        call_id: str | None = None,
+        attempt: int = 1,
+        **request: Any,
+    ) -> Any:
+        """As `model`, for an asynchronous function; the event loop is not held up by the ledger."""
+        call = await asyncio.to_thread(
+            self._begin_model, protocol, request, purpose, provider, call_id, attempt
+        )
+        try:
+            response = create(**request)
+            if inspect.isawaitable(response):
+                response = await response
+        except BaseException as error:
+            await _failed(call, error)
+            raise
+        if hasattr(response, "__anext__"):
+            return AsyncRecordedStream(response, call)
+        if hasattr(response, "__next__"):
+            return RecordedStream(response, call)
+        await asyncio.to_thread(call.answered, response)
+        return response
+
+    def _begin_model(
+        self,
+        protocol: str | None,
+        request: Mapping[str, Any],
+        purpose: Purpose,
+        provider: str | None,
+        call_id: str | None,
+        attempt: int,
+    ) -> ModelCall:
+        call = ModelCall(
+            self._journal,
+            protocol or self._protocol,
+            request,
+            purpose=purpose,
+            call_id=call_id,
+            provider=provider,
+            attempt=attempt,
+        )
+        self._model_calls += 1
+        return call
+
+    # -- tools, approvals, delegations -------------------------------------------------------------------------------
+
+    def tool(
+        self, function: Callable[..., Any], arguments: Mapping[str, Any], **options: Unpack[ToolOptions]
+    ) -> Any:
+        """Call `function(**arguments)` and give what it gives; recorded as started before, as settled after.
+
+        Raises what the function raises, or NotRecordedError: then the function was not called.
+        """
+        call = ToolCall(self._journal, function, arguments, options)
+        try:
+            result = function(**arguments)
+            if inspect.isawaitable(result):
+                _discard(result)
+                raise TypeError(f"tool {call.tool!r} is asynchronous: use `await run.atool(...)`")
+        except BaseException as error:
+            with beside(error):
+                call.failed(error)
+            raise
+        call.returned(result)
+        return result
+
+    async def atool(
+        self, function: Callable[..., Any], arguments: Mapping[str, Any], **options: Unpack[ToolOptions]
+    ) -> Any:
+        """As `tool`, for an asynchronous function."""
+        call = await asyncio.to_thread(ToolCall, self._journal, function, arguments, options)
+        try:
+            result = function(**arguments)
+            if inspect.isawaitable(result):
+                result = await result
+        except BaseException as error:
+            await _failed(call, error)
+            raise
+        await asyncio.to_thread(call.returned, result)
+        return result
+
+    def approve(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
+        """Ask by calling `ask()`, which gives True, False or an outcome's name; both sides are kept durably."""
+        question = Question(self._journal, options)
+        try:
+            answer = ask()
+        except BaseException as error:
+            with beside(error):
+                question.failed(error)
+            raise
+        return question.decided(answer)
+
+    async def aapprove(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
+        """As `approve`, for an asynchronous function."""
+        question = await asyncio.to_thread(Question, self._journal, options)
+        try:
+            answer = ask()
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except BaseException as error:
+            await _failed(question, error)
+            raise
+        return await asyncio.to_thread(question.decided, answer)
+
+    def delegate(
+        self,
+        *,
+        agent: str | None = None,
+        payload: Any = None,
+        name: str | None = None,
+        how: How = "spawn",
+        call_id: str | None = None,
+        budget_usd: Decimal | None = None,
+    ) -> "RecordedLoop":
+        """A loop of its own for work that is handed over: `with run.delegate(agent="reader", payload=...) as child`."""
+        parent = self._journal
+        session = f"{parent.session}.{parent.new_id()[-12:]}"
+        delegation = Delegation(parent, agent, payload, how, call_id, budget_usd)
+        started = self._started.model_copy(
+            update={"agent": agent, "name": name, "parent": parent.session, "parent_call": call_id}
+        )
+        journal = Journal(
+            parent.surroundings, session, agent=agent, correlation=parent.correlation, depth=parent.depth + 1
+        )
+        return RecordedLoop(journal, started, self._protocol, delegation)
+
+    def returns(self, result: Any, returned: Literal["result", "transcript", "unknown"] = "result") -> None:
+        """In a delegated loop: what goes back to the loop that handed over."""
+        if self._delegation is None:
+            raise InputError(f"session {self.session} was not delegated: there is nobody to return to")
+        self._delegation.returns(result, returned)
+
+
+class _Failing(Protocol):
+    def failed(self, error: BaseException) -> None: ...
+
+
+async def _failed(call: _Failing, error: BaseException) -> None:
+    """Record a failure beside the loop's own error."""
+    with beside(error):
+        if isinstance(error, Exception):
+            await asyncio.to_thread(call.failed, error)
+        else:
+            call.failed(error)  # a task that is being cancelled may not get to run again
+
+
+def _discard(awaitable: Any) -> None:
+    """Close a coroutine that will not be awaited, so that Python does not warn of it."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()

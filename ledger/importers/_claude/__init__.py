@@ -1,0 +1,1 @@
+"""How Claude Code's rows become events; only `ledger.importers.claude_code` imports from here."""

@@ -1,0 +1,1 @@
+"""How Codex's rows become events; only `ledger.importers.codex` imports from here."""

@@ -1,0 +1,366 @@
+"""The store on SQLite: one file, WAL, several writer processes, one dedicated writer connection in each."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from eventsourcing.persistence import (
+    ApplicationRecorder,
+    IntegrityError,
+    Notification,
+    OperationalError,
+    StoredEvent,
+    Subscription,
+)
+from eventsourcing.sqlite import (
+    SQLiteApplicationRecorder,
+    SQLiteConnection,
+    SQLiteConnectionPool,
+    SQLiteDatastore,
+    SQLiteFactory,
+)
+
+from ledger.errors import StoreUnavailableError
+from ledger.store.content import BlobRow, NodeRow, link_chain
+from ledger.store.rows import FIND_GAPS, Attachments, KeyRow, KeysTakenError, ScanRow
+from ledger.store.subscription import PolledSubscription
+
+_LOCK_TIMEOUT_S = 60
+_TABLES = Path(__file__).with_name("sqlite_tables.sql")
+_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged file raises: its bytes can stand in a message of SQLite that is then no text."""
+_DEFINITIONS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+_EVENT_COLUMNS = "nid, originator_id, originator_version, topic, state"
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection as the ledger wants it: WAL, NORMAL, and statements that stay prepared."""
+    connection = sqlite3.connect(
+        path, check_same_thread=False, isolation_level=None, cached_statements=256, timeout=_LOCK_TIMEOUT_S
+    )
+    try:
+        _switch_to_wal(connection)
+        connection.execute("PRAGMA synchronous=NORMAL")
+    except _DAMAGE:
+        connection.close()
+        raise
+    return connection
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait when two connections switch a new file at once: it fails, and we wait."""
+    give_up_at = time.monotonic() + _LOCK_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.005)
+
+
+class _Pool(SQLiteConnectionPool):
+    """The library's pool caches one statement a connection; ours come from `connect`."""
+
+    def _create_connection(self) -> SQLiteConnection:
+        self.is_journal_mode_wal = True
+        return SQLiteConnection(sqlite_conn=connect(self.db_name), max_age=self.max_age)
+
+
+class SQLiteRecorder(SQLiteApplicationRecorder):
+    """Records, blobs, context nodes and source keys in one transaction."""
+
+    def __init__(self, datastore: SQLiteDatastore, events_table_name: str = "stored_events") -> None:
+        super().__init__(datastore, events_table_name)
+        self._lock = threading.RLock()
+        self._writer: sqlite3.Connection | None = None
+        self._readers_lock = threading.Lock()  # not the writer's: reading does not wait for a commit
+        self._readers: list[sqlite3.Connection] = []
+        self._opened: list[sqlite3.Connection] = []
+        self._path = datastore.pool.db_name
+
+    def construct_create_table_statements(self) -> list[str]:
+        """Our own tables; see sqlite_tables.sql. Triggers there refuse every update and delete of a record."""
+        return []
+
+    def create_table(self) -> None:
+        """Make the tables where they do not exist yet."""
+        try:
+            with self._lock:
+                writer = self._writing()
+                if writer.execute("PRAGMA user_version").fetchone()[0] == 0:
+                    writer.executescript(_TABLES.read_text(encoding="utf-8"))
+        except _DAMAGE as error:
+            raise StoreUnavailableError(f"{self._path} is not a ledger: {error}") from error
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._writer is None:
+            self._writer = connect(self._path)
+            self._opened.append(self._writer)
+        return self._writer
+
+    def _rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a query, on a connection that no other thread uses meanwhile. Raises StoreUnavailableError."""
+        try:
+            with self._readers_lock:
+                connection = self._readers.pop() if self._readers else None
+            if connection is None:
+                connection = connect(self._path)
+                with self._readers_lock:
+                    self._opened.append(connection)
+            try:
+                return connection.execute(query, parameters).fetchall()
+            finally:
+                with self._readers_lock:
+                    self._readers.append(connection)
+        except _DAMAGE as error:
+            raise StoreUnavailableError(f"{self._path} cannot be read: {error}") from error
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
+        """Insert records with `hashes=` and `attachments=`; give their positions. All or nothing."""
+        attachments: Attachments = kwargs.get("attachments", Attachments())
+        hashes: Sequence[bytes] = kwargs.get("hashes") or [b""] * len(stored_events)
+        rows = [
+            (stored.originator_id, stored.originator_version, stored.topic, stored.state, digest)
+            for stored, digest in zip(stored_events, hashes, strict=True)
+        ]
+        with self._lock:
+            writer = self._writing()
+            if attachments.durable:
+                writer.execute(
+                    "PRAGMA synchronous=FULL"
+                )  # this commit's fsync also covers every commit before it
+            try:
+                writer.execute("BEGIN IMMEDIATE")
+                self._insert_attachments(writer, attachments)
+                cursor = writer.executemany(
+                    "INSERT INTO stored_events (originator_id, originator_version, topic, state, hash)"
+                    " VALUES (?,?,?,?,?)",
+                    rows,
+                )
+                last: int = writer.execute("SELECT max(nid) FROM stored_events").fetchone()[0] or 0
+                cursor.close()
+                writer.execute("COMMIT")
+            except sqlite3.IntegrityError as error:
+                raise IntegrityError(error) from error
+            except sqlite3.OperationalError as error:
+                raise OperationalError(error) from error
+            except sqlite3.DatabaseError as error:
+                raise StoreUnavailableError(f"{self._path} cannot be written: {error}") from error
+            finally:
+                if writer.in_transaction:
+                    writer.execute("ROLLBACK")
+                if attachments.durable:
+                    writer.execute("PRAGMA synchronous=NORMAL")
+        return list(range(last - len(rows) + 1, last + 1))
+
+    @staticmethod
+    def _insert_attachments(writer: sqlite3.Connection, attachments: Attachments) -> None:
+        if attachments.blobs:
+            writer.executemany("INSERT OR IGNORE INTO blobs VALUES (?,?,?,?,?)", attachments.blobs)
+        if attachments.nodes:
+            writer.executemany("INSERT OR IGNORE INTO context_nodes VALUES (?,?,?,?)", attachments.nodes)
+        if attachments.keys:
+            cursor = writer.executemany(
+                "INSERT OR IGNORE INTO source_keys VALUES (?,?,?,?)", attachments.keys
+            )
+            if cursor.rowcount != len(attachments.keys):
+                raise KeysTakenError
+
+    def select_events(
+        self,
+        originator_id: Any,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        """Records of a session, as Notification (with position)."""
+        order = "DESC" if desc else "ASC"
+        rows = self._rows(
+            f"SELECT {_EVENT_COLUMNS} FROM stored_events WHERE originator_id = ? AND originator_version > ?"  # noqa: S608
+            f" AND originator_version <= ? ORDER BY originator_version {order} LIMIT ?",
+            (originator_id, gt or 0, 2**62 if lte is None else lte, -1 if limit is None else limit),
+        )
+        return [
+            Notification(session, seq, name, state, position) for position, session, seq, name, state in rows
+        ]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        """Records of the whole ledger by position."""
+        first = (start or 0) + (0 if inclusive_of_start else 1)
+        marks = f" AND topic IN ({','.join('?' * len(topics))})" if topics else ""
+        rows = self._rows(
+            f"SELECT {_EVENT_COLUMNS} FROM stored_events WHERE nid >= ? AND nid <= ?{marks} ORDER BY nid LIMIT ?",  # noqa: S608
+            (first, 2**62 if stop is None else stop, *topics, limit),
+        )
+        return [
+            Notification(session, seq, name, state, position) for position, session, seq, name, state in rows
+        ]
+
+    def max_notification_id(self) -> int | None:  # type: ignore[override]  # as the library's own interface says
+        """The last position; None for an empty ledger."""
+        last: int | None = self._rows("SELECT max(nid) FROM stored_events")[0][0]
+        return last
+
+    def scan(self, session: str, seq: int, limit: int) -> list[ScanRow]:
+        """Rows for verification, in the order of session and seq, after the given one."""
+        rows = self._rows(
+            # Joined with itself, because SQLite takes from an index what the index has: a row would never be asked.
+            "SELECT k.originator_id, k.originator_version, r.nid, r.originator_id, r.originator_version,"
+            " r.topic, r.state, r.hash FROM stored_events AS k LEFT JOIN stored_events AS r ON r.nid = k.nid"
+            " WHERE (k.originator_id, k.originator_version) > (?, ?)"
+            " ORDER BY k.originator_id, k.originator_version LIMIT ?",
+            (session, seq, limit),
+        )
+        return [ScanRow(*row) for row in rows]
+
+    def next_key(self, session: str, seq: int) -> tuple[str, int] | None:
+        """Session and seq of the record after the given one, by the index alone."""
+        rows = self._rows(
+            "SELECT originator_id, originator_version FROM stored_events"
+            " WHERE (originator_id, originator_version) > (?, ?)"
+            " ORDER BY originator_id, originator_version LIMIT 1",
+            (session, seq),
+        )
+        return cast("tuple[str, int]", rows[0]) if rows else None
+
+    def count_positions(self) -> tuple[int, int, int]:
+        """Number of records, lowest and highest position."""
+        count, lowest, highest = self._rows("SELECT count(*), min(nid), max(nid) FROM stored_events")[0]
+        return count, lowest or 0, highest or 0
+
+    def find_gaps(self, limit: int) -> list[tuple[int, int]]:
+        """First and last position of each hole in the positions, in order."""
+        rows = self._rows(FIND_GAPS.format("?"), (limit,))
+        return [(first, last) for first, last in rows]
+
+    def find_sessions(self, prefix: str, limit: int) -> list[str]:
+        """Session ids that start with the prefix, in order: one index seek for each."""
+        found: list[str] = []
+        after = ""
+        while len(found) < limit:
+            rows = self._rows(
+                "SELECT originator_id FROM stored_events WHERE originator_id > ? AND originator_id >= ?"
+                " ORDER BY originator_id LIMIT 1",
+                (after, prefix),
+            )
+            if not rows or not rows[0][0].startswith(prefix):
+                break
+            after = rows[0][0]
+            found.append(after)
+        return found
+
+    def get_blob(self, digest: bytes) -> BlobRow | None:
+        """A blob's row."""
+        # Joined with itself for the reason that `scan` gives.
+        rows = self._rows(
+            "SELECT r.* FROM blobs AS k JOIN blobs AS r ON r.rowid = k.rowid WHERE k.digest = ?", (digest,)
+        )
+        return BlobRow(*rows[0]) if rows else None
+
+    def list_blobs(self, after: bytes, limit: int) -> list[bytes]:
+        """Digests of blobs, in order, after the given one."""
+        query = "SELECT digest FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?"
+        return [row[0] for row in self._rows(query, (after, limit))]
+
+    def list_nodes(self, after: bytes, limit: int) -> list[bytes]:
+        """Digests of context nodes, in order, after the given one."""
+        query = "SELECT node FROM context_nodes WHERE node > ? ORDER BY node LIMIT ?"
+        return [row[0] for row in self._rows(query, (after, limit))]
+
+    def get_node(self, node: bytes) -> NodeRow | None:
+        """A context node's row."""
+        rows = self._rows("SELECT * FROM context_nodes WHERE node = ?", (node,))
+        return NodeRow(*rows[0]) if rows else None
+
+    def get_chain(self, node: bytes) -> list[NodeRow]:
+        """The context that ends at this node, first message first."""
+        rows = self._rows(
+            "WITH RECURSIVE chain(node, parent, message, depth) AS ("
+            " SELECT node, parent, message, depth FROM context_nodes WHERE node = ?"
+            " UNION SELECT above.node, above.parent, above.message, above.depth"
+            " FROM context_nodes AS above JOIN chain ON above.node = chain.parent WHERE chain.depth > 1)"
+            " SELECT * FROM chain",
+            (node,),
+        )
+        return link_chain(node, rows)
+
+    def get_keys(self, keys: Sequence[bytes]) -> dict[bytes, KeyRow]:
+        """Those of the source keys that are in the ledger."""
+        found: dict[bytes, KeyRow] = {}
+        for start in range(0, len(keys), 500):
+            part = keys[start : start + 500]
+            marks = ",".join("?" * len(part))
+            for row in self._rows(f"SELECT * FROM source_keys WHERE key IN ({marks})", part):  # noqa: S608
+                found[row[0]] = KeyRow(*row)
+        return found
+
+    def get_meta(self, name: str, default: bytes) -> bytes:
+        """A fact about the ledger itself, set to `default` when it was not set before."""
+        select = "SELECT value FROM ledger_meta WHERE name = ?"
+        rows = self._rows(select, (name,))
+        if not rows:
+            try:
+                with self._lock:
+                    self._writing().execute("INSERT OR IGNORE INTO ledger_meta VALUES (?,?)", (name, default))
+            except _DAMAGE as error:
+                raise StoreUnavailableError(f"{self._path} cannot be written: {error}") from error
+            rows = self._rows(select, (name,))
+        if not rows or not isinstance(rows[0][0], bytes):
+            raise StoreUnavailableError(f"{self._path} is damaged: it has no readable {name!r}")
+        return rows[0][0]
+
+    def check_storage(self) -> list[str]:
+        """What `PRAGMA integrity_check` says, and which tables, indexes and triggers are not those of a ledger."""
+        try:
+            found = [str(row[0]) for row in self._rows("PRAGMA integrity_check(20)")]
+            definitions = set(self._rows(_DEFINITIONS))
+        except StoreUnavailableError as error:
+            return [str(error)]
+        pristine = sqlite3.connect(":memory:")
+        pristine.executescript(_TABLES.read_text(encoding="utf-8"))
+        expected = pristine.execute(_DEFINITIONS).fetchall()
+        pristine.close()
+        strange = [
+            f"{row[0]} {row[1]} is not there as it was made" for row in expected if row not in definitions
+        ]
+        return strange + ([] if found == ["ok"] else found)
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        """A subscription of the library's kind, which its SQLite recorder lacks."""
+        return PolledSubscription(self, gt=gt, topics=topics)
+
+    def close(self) -> None:
+        """Close every connection; the last one writes the WAL back."""
+        with self._lock, self._readers_lock:
+            opened, self._opened, self._readers, self._writer = self._opened, [], [], None
+        for connection in opened:
+            connection.close()
+
+
+class SQLiteLedgerFactory(SQLiteFactory):
+    """Tells the library to use our recorder and pool."""
+
+    application_recorder_class = SQLiteRecorder
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        name = self.datastore.pool.db_name
+        self.datastore.pool.close()
+        self.datastore.pool = _Pool(db_name=name)

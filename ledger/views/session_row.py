@@ -1,0 +1,195 @@
+"""What the list of sessions tells of one session, and how each record changes it. Reads no content."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from decimal import Context, Decimal
+from typing import Any, Literal, NamedTuple
+
+from ledger.events import Record
+from ledger.events.canonical import canonical_json, decode_json
+from ledger.events.credential import SecretRedacted
+from ledger.events.keeping import Imported
+from ledger.events.model_call import ModelCallAnswered
+from ledger.events.record import Grade
+from ledger.events.review import FindingRaised
+from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
+from ledger.events.tool_call import ToolCallRequested
+
+_GRADES: tuple[Grade, ...] = ("wire", "near-wire", "semantic", "skeleton")
+_TOKENS = ("input", "output", "cache_read", "cache_write")
+_EXACT = Context(prec=1000)
+
+
+class Charge(NamedTuple):
+    """What one answer counts for; kept so that a revision can take its place."""
+
+    calls: int
+    tokens: dict[str, int]
+    cost_usd: str | None
+
+    def packed(self) -> bytes:
+        """As kept."""
+        return canonical_json(list(self))
+
+    @classmethod
+    def unpacked(cls, body: bytes) -> "Charge":
+        """From what was kept."""
+        return cls(*decode_json(body))
+
+
+@dataclass
+class SessionRow:
+    """One line of the list of sessions."""
+
+    id: str
+    """Session."""
+    name: str | None = None
+    """Title for people."""
+    harness: str | None = None
+    """Program that ran the loop."""
+    agent: str | None = None
+    """Name or role of the agent."""
+    model: str | None = None
+    """Model asked for at the start, or the first that answered."""
+    grade: Grade | None = None
+    """The least that any of its records proves."""
+    head_seq: int = 0
+    """Last seq: the number of its records."""
+    started_at: str | None = None
+    """The first time that it tells, as given."""
+    last_at: str | None = None
+    """The last time that it tells, as given."""
+    parent: str | None = None
+    """Session that delegated to it."""
+    outcome: str | None = None
+    """How it ended; None while it has not."""
+    tokens: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(_TOKENS))
+    """Tokens by kind, each counted once; None: nobody said."""
+    cost_usd: str | None = None
+    """Cost as the source says it; None: it does not."""
+    model_calls: int = 0
+    """Answers of models."""
+    tool_calls: int = 0
+    """Tools asked for."""
+    findings: int = 0
+    """Findings raised."""
+    imports: int = 0
+    """Files imported into it."""
+    damaged: int = 0
+    """Records that could not be read while the list was made."""
+    verified_seq: int | None = None
+    """How far the last verification saw it; None: never."""
+    problems: int = 0
+    """What that verification found wrong."""
+
+    @property
+    def integrity(self) -> Literal["ok", "problems", "unknown"]:
+        """`ok` when the last verification saw all of it and found nothing wrong."""
+        if self.problems or self.damaged:
+            return "problems"
+        return "ok" if self.verified_seq == self.head_seq else "unknown"
+
+    def packed(self) -> bytes:
+        """As kept, without what other columns hold."""
+        fields = asdict(self)
+        for name in ("id", "verified_seq", "problems"):
+            del fields[name]
+        return canonical_json(fields)
+
+    @classmethod
+    def unpacked(cls, identity: str, body: bytes) -> "SessionRow":
+        """From what was kept."""
+        return cls(identity, **decode_json(body))
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented form of `sessions --json`."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "harness": self.harness,
+            "agent": self.agent,
+            "model": self.model,
+            "grade": self.grade,
+            "records": self.head_seq,
+            "started_at": self.started_at,
+            "last_at": self.last_at,
+            "parent": self.parent,
+            "outcome": self.outcome,
+            "tokens": self.tokens,
+            "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
+            "model_calls": self.model_calls,
+            "tool_calls": self.tool_calls,
+            "findings": self.findings,
+            "integrity": self.integrity,
+        }
+
+    def charge(self, charge: Charge, sign: Literal[1, -1]) -> None:
+        """Count an answer, or take it back."""
+        self.model_calls += sign * charge.calls
+        for name, count in charge.tokens.items():
+            self.tokens[name] = (self.tokens[name] or 0) + sign * count
+        if charge.cost_usd is not None:
+            self.cost_usd = str(_EXACT.add(Decimal(self.cost_usd or 0), sign * Decimal(charge.cost_usd)))
+
+
+def apply(
+    row: SessionRow,
+    record: Record,
+    earlier: Callable[[str, str], Charge | None],
+    remember: Callable[[str, str, Charge], None],
+) -> None:
+    """Take one more record into the row of its session; `earlier` and `remember` keep what answers counted for."""
+    row.head_seq = record.seq
+    if row.grade is None or _GRADES.index(record.grade) > _GRADES.index(row.grade):
+        row.grade = record.grade
+    event = record.event
+    time = record.occurred_at
+    if time is None and record.source is None and record.grade == "wire":
+        # What was recorded live gives no time of its own: there the stamp is the time. Of an import it is not.
+        time = None if isinstance(event, Imported | SecretRedacted) else record.recorded_at
+    if time is not None:
+        row.started_at = row.started_at or time
+        row.last_at = time
+    match event:
+        case SessionStarted():
+            row.name, row.harness, row.agent = event.name or row.name, event.harness, event.agent or row.agent
+            row.model, row.parent = event.model or row.model, event.parent or row.parent
+        case SessionEnded():
+            row.outcome = event.outcome
+        case SessionResumed():
+            row.outcome = None
+        case ModelCallAnswered():
+            row.model = row.model or event.model
+            _answered(row, event, earlier, remember)
+        case ToolCallRequested():
+            row.tool_calls += 1
+        case FindingRaised():
+            row.findings += 1
+        case Imported():
+            row.imports += 1
+        case _:
+            pass
+
+
+def _answered(
+    row: SessionRow,
+    event: ModelCallAnswered,
+    earlier: Callable[[str, str], Charge | None],
+    remember: Callable[[str, str, Charge], None],
+) -> None:
+    """A fuller reading of an answer counts in the place of the one before; one that no model wrote, not at all."""
+    before = earlier(row.id, event.call_id) if event.revision > 0 else None
+    if before is not None:
+        row.charge(before, -1)
+    charge = _charge_of(event)
+    row.charge(charge, 1)
+    remember(row.id, event.call_id, charge)
+
+
+def _charge_of(event: ModelCallAnswered) -> Charge:
+    if event.synthetic:
+        return Charge(0, {}, None)
+    usage = event.usage
+    given = {} if usage is None else {name: getattr(usage, f"{name}_tokens") for name in _TOKENS}
+    tokens = {name: count for name, count in given.items() if count is not None}
+    return Charge(1, tokens, None if event.cost_usd is None else str(event.cost_usd))

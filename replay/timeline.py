@@ -1,0 +1,146 @@
+"""The states of one session, from its records: at any seq, or one by one. Snapshots only make it faster."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from ledger.errors import RecordNotFoundError
+from ledger.events import Record
+from ledger.events.model_call import ModelCallAnswered
+from ledger.events.recovery import CheckpointTaken, RolledBack
+from ledger.store import EventStore
+from replay.fold import Charge, advance, charge_of, checkpoint_target, go_back_target
+from replay.state import State
+
+_CHECKPOINTS_KEPT = 32
+
+Read = Callable[[int, int], Iterator[Record]]
+"""Gives the records of the session after one seq and up to another."""
+
+
+class Snapshots(Protocol):
+    """Keeps states beside the ledger. May forget any of them; gives none that is not exactly right."""
+
+    def nearest(self, seq: int) -> State | None:
+        """The latest kept state at or before a seq."""
+
+    def offer(self, state: State, record_hash: str) -> None:
+        """Takes note of a state that was just folded, and may keep it."""
+
+
+def session_timeline(store: EventStore, session: str, snapshots: Snapshots | None = None) -> "Timeline":
+    """The timeline of a session in a store, as it is now."""
+    return Timeline(
+        session,
+        store.head(session).seq,
+        lambda after, upto: store.read(session, after=after, upto=upto),
+        snapshots,
+    )
+
+
+class Timeline:
+    """Folds one session. Also the fold's past: what a state does not remember, it reads again."""
+
+    def __init__(self, session: str, head: int, read: Read, snapshots: Snapshots | None = None) -> None:
+        self.session = session
+        self.head = head
+        """Last seq of the session."""
+        self._read = read
+        self._snapshots = snapshots
+        self._checkpoints: OrderedDict[int, State] = OrderedDict()
+        self._wanted: dict[int, State] = {}
+        self._charges: dict[str, list[tuple[int, Charge]]] = {}
+        self._goal = 0
+        self._searched = 0
+
+    def at(self, seq: int | None = None) -> State:
+        """State after a record, by default the last; 0 is before the first. Raises RecordNotFoundError."""
+        upto = self.head if seq is None else self.checked(seq)
+        state = self._start(upto)
+        for _ in self.walk(state, upto):
+            pass
+        return state
+
+    def checked(self, seq: int) -> int:
+        """The seq, if the session has it. Raises RecordNotFoundError."""
+        if not 0 <= seq <= self.head:
+            raise RecordNotFoundError(self.session, seq, self.head)
+        return seq
+
+    def walk(self, state: State, upto: int) -> Iterator[Record]:
+        """Bring a state forward, record by record, in place; gives each record after folding it."""
+        self._goal = max(self._goal, upto)
+        for record in self._read(state.seq, upto):
+            if (
+                type(record.event) is CheckpointTaken
+                and checkpoint_target(record.event, record.seq) == state.seq
+            ):
+                self._keep(state)
+            advance(state, record, self)
+            if state.trail is not None:
+                state.trail.close(state)
+            elif self._snapshots is not None:
+                self._snapshots.offer(state, record.hash)
+            yield record
+
+    def state(self, seq: int, asked_at: int) -> State:
+        """The state at an earlier seq, for a rollback recorded at `asked_at`."""
+        known = self._wanted.get(seq) or self._checkpoints.get(seq)
+        if known is None:
+            self._search(asked_at)
+            known = self._wanted[seq]
+        return known
+
+    def charge(self, call_id: str, asked_at: int) -> Charge | None:
+        """What the last answer of a call before `asked_at` counted for."""
+        self._search(asked_at)
+        earlier = [charge for seq, charge in self._charges.get(call_id, ()) if seq < asked_at]
+        return earlier[-1] if earlier else None
+
+    def _start(self, upto: int) -> State:
+        kept = self._snapshots.nearest(upto) if self._snapshots is not None else None
+        return kept or State(self.session)
+
+    def _keep(self, state: State) -> None:
+        self._checkpoints[state.seq] = state.copy()
+        if len(self._checkpoints) > _CHECKPOINTS_KEPT:
+            self._checkpoints.popitem(last=False)
+
+    def _search(self, asked_at: int) -> None:
+        """Find all that the fold can ask for on its way: each seq gone back to, each answer that is revised.
+
+        Whole passes over the session, once: many rollbacks cost no more of them than one.
+        """
+        if asked_at <= self._searched:
+            return
+        upto = self._goal
+        named: dict[str, int] = {}
+        targets: set[int] = set()
+        revised: dict[str, list[tuple[int, Charge]]] = {}
+        for record in self._read(0, upto):
+            event = record.event
+            if type(event) is CheckpointTaken:
+                named[event.checkpoint_id] = checkpoint_target(event, record.seq)
+            elif type(event) is RolledBack:
+                target = go_back_target(event, named.get)
+                if target is not None and 0 <= target < record.seq:
+                    targets.add(target)
+            elif type(event) is ModelCallAnswered and event.revision > 0:
+                revised[event.call_id] = []
+        if revised:
+            for record in self._read(0, upto):
+                event = record.event
+                if type(event) is ModelCallAnswered and event.call_id in revised:
+                    revised[event.call_id].append((record.seq, charge_of(event)))
+        self._charges, self._searched = revised, upto
+        self._collect(sorted(targets))
+
+    def _collect(self, targets: list[int]) -> None:
+        """Keep the states gone back to, earliest first: a later one may need an earlier."""
+        if not targets:
+            return
+        state = self._start(targets[0])
+        for target in targets:
+            for _ in self.walk(state, target):
+                pass
+            self._wanted[target] = state.copy()

@@ -1,0 +1,1 @@
+"""Speed, memory and size, as ratios to yardsticks measured in the same run: `make bench`."""

@@ -1,0 +1,28 @@
+"""`python -m tests.benchmarks [part…]`: prints the table. Never fails on a figure: people read it."""
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks import append, conversation, importing, reading
+
+PARTS = {
+    "append": append.run,
+    "reading": reading.run,
+    "conversation": conversation.run,
+    "importing": importing.run,
+}
+
+
+def main() -> None:
+    """Run the parts that were named, or all."""
+    table = Table("Measured", "Figure", "Aim", "Met", title="loopledger benchmarks")
+    for name in sys.argv[1:] or PARTS:
+        for line in PARTS[name]():
+            met = "-" if line.met is None else "yes" if line.met else "no"
+            table.add_row(line.name, line.value, line.aim, met)
+    Console(width=150).print(table)
+
+
+main()

@@ -1,0 +1,1 @@
+"""Live loops, recorded for real."""

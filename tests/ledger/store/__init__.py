@@ -1,0 +1,1 @@
+"""Tests of the store: one suite, run against every database."""

@@ -1,0 +1,47 @@
+"""Tables of README, written by cog from the code: `cog -r README.md` renews them, `cog --check` tells a stale one."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import typer.main
+
+from ledger.events import EVENTS
+from ledger.importers import discover
+from webui.cli import app
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines.extend(" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in rows)
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _first_sentence(text: str | None) -> str:
+    return (text or "").strip().split("\n\n")[0].replace("\n", " ")
+
+
+def events_table() -> str:
+    """Every event, with its sentence and fields."""
+    rows = []
+    for event in EVENTS:
+        fields = ", ".join(f"`{name}`" for name in event.model_fields)
+        rows.append((f"`{event.TYPE}`", _first_sentence(event.__doc__), fields))
+    return _table(("event", "the fact", "fields"), rows)
+
+
+def importers_table() -> str:
+    """Every importer, with its grade and the first thing that its source cannot show."""
+    rows = [
+        (f"`{name}`", importer.TITLE, importer.GRADE, importer.CANNOT_SHOW[0] if importer.CANNOT_SHOW else "")
+        for name, importer in discover().items()
+    ]
+    return _table(("format", "source", "grade", "cannot show, among other things"), rows)
+
+
+def commands_table() -> str:
+    """Every command, with its sentence."""
+    group: Any = typer.main.get_command(
+        app
+    )  # typer carries a click of its own, whose classes it does not name
+    rows = [(f"`{name}`", _first_sentence(command.help)) for name, command in sorted(group.commands.items())]
+    return _table(("command", "does"), rows)

@@ -1,0 +1,1 @@
+"""Tests of `replay`: laws by random histories, and the cases that people meet."""

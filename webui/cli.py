@@ -1,0 +1,28 @@
+"""The program `loopledger`: puts the commands of all layers together. Holds `demo` and no other logic."""
+
+import typer
+
+from ledger.cli import LedgerGroup, add_import_commands, add_look_commands, add_proof_commands, global_options
+from replay.commands import add_replay_commands
+from webui.demo import add_demo_command
+
+app = typer.Typer(
+    name="loopledger",
+    cls=LedgerGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    epilog="Example: loopledger import ~/.claude/projects && loopledger sessions",
+)
+app.callback()(global_options)
+add_demo_command(app)
+add_import_commands(app)
+add_look_commands(app)
+add_replay_commands(app)
+add_proof_commands(app)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
