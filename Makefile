@@ -44,7 +44,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: setup  ## record, import, audit, replay and roll back a real example, then serve it
+demo: setup  ## import real sessions, record a live loop, show what the ledger knows of them
 	@$(BIN)/loopledger demo
 
 test: check unit  ## everything that must hold before a commit
@@ -70,14 +70,17 @@ spelling: setup
 unit: setup  ## the tests
 	$(BIN)/pytest --numprocesses $(JOBS) --dist worksteal
 
-bench: setup  ## print the table of measured figures
-	@$(BIN)/python -m tests.benchmarks
+bench: setup  ## print the table of measured figures (PART="append reading" for some of it)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
+	@$(BIN)/python -m tests.benchmarks $(PART)
 
 lock: setup  ## write requirements.lock anew from pyproject.toml
 	@test -x build/uv/bin/uv || { $(BIN)/python -m venv build/uv && \
 	  build/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
 	build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra postgres --extra dev \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock pyproject.toml
+	build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra bench --constraint requirements.lock \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-bench.lock pyproject.toml
 
 wheel: setup  ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .

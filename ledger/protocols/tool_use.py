@@ -117,7 +117,7 @@ def _add_calls(item: dict[str, Any], found: list[ToolUse]) -> None:
     if isinstance(legacy, dict) and text(legacy.get("name")):
         found.append(ToolUse(None, str(legacy["name"]), arguments_of(legacy.get("arguments"))))
     for block in _blocks(item, "content"):
-        if block.get("type") in _BLOCK_CALLS:
+        if isinstance(block.get("type"), str) and block["type"] in _BLOCK_CALLS:
             name, server = text(block.get("name")), text(block.get("server_name"))
             runs = block["type"] != "tool_use"
             found.append(ToolUse(text(block.get("id")), name or "unnamed", block.get("input"), server, runs))

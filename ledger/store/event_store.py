@@ -4,8 +4,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from eventsourcing.application import Application
 from eventsourcing.persistence import IntegrityError, OperationalError, StoredEvent
@@ -21,9 +20,10 @@ from ledger.errors import (
     SessionNotFoundError,
     StoreUnavailableError,
 )
-from ledger.events import Draft, Record, Sibling
+from ledger.events import Draft, Record
 from ledger.store.content import NodeRow, unpack_blob
-from ledger.store.mapper import GENESIS, decode_record, encode_state, record_hash
+from ledger.store.linking import Head, Linked, Request, SourceKey, link, to_record
+from ledger.store.mapper import GENESIS, decode_record, record_hash
 from ledger.store.rows import SCHEMA_VERSION, Attachments, KeyRow, KeysTakenError, LedgerRecorder
 
 _HEADS_KEPT = 4096
@@ -33,54 +33,6 @@ _Key = TypeVar("_Key", int, str)
 _Heads = Mapping[str, "Head"]
 
 
-class Head(NamedTuple):
-    """Where a session stands."""
-
-    seq: int
-    """Last seq, 0 for an empty session."""
-    hash: bytes
-    """Hash of the last record, 32 zero bytes for an empty session."""
-
-
-class SourceKey(NamedTuple):
-    """Claims that a draft comes from a source record, so that it is never recorded twice."""
-
-    session: str
-    """Session of the draft."""
-    place: int
-    """Index of the draft among those of its session in this append."""
-    key: bytes
-    """16-byte digest of session and native identity."""
-    line: int
-    """Line in the source."""
-    check: int
-    """64-bit check of the source record's bytes."""
-
-
-@dataclass(eq=False)
-class _Request:
-    """One caller's append, waiting for the commit that several callers share."""
-
-    drafts: Mapping[str, Sequence[Draft]]
-    stamp: Callable[[], str]
-    expect: Mapping[str, int]
-    attachments: Attachments
-    keys: Sequence[SourceKey]
-    done: bool = False
-    error: BaseException | None = None
-    records: list[Record] = field(default_factory=list)
-
-
-class _Linked(NamedTuple):
-    request: _Request
-    draft: Draft
-    stored: StoredEvent
-    previous: bytes
-    hash: bytes
-    recorded_at: str
-    cause: int | str | None
-
-
 class EventStore:
     """A ledger in a database. Threads may share it; processes open their own. Use as a context manager or `close()`."""
 
@@ -88,7 +40,7 @@ class EventStore:
         self._application = application
         self.recorder = cast(LedgerRecorder, application.recorder)
         self._heads: OrderedDict[str, Head] = OrderedDict()
-        self._waiting: list[_Request] = []
+        self._waiting: list[Request] = []
         self._waiting_lock = threading.Lock()
         self._commit_lock = threading.Lock()
         self._news = threading.Condition()
@@ -128,7 +80,7 @@ class EventStore:
         `stamp` gives the time of recording. `expect` names the seq that a session must be at: ConflictError otherwise.
         O(1) in the length of the session. Callers in several threads share one commit.
         """
-        request = _Request(drafts, stamp, expect or {}, attachments, keys)
+        request = Request(drafts, stamp, expect or {}, attachments, keys)
         with self._waiting_lock:
             self._waiting.append(request)
         with self._commit_lock:
@@ -140,7 +92,7 @@ class EventStore:
             raise request.error
         return request.records
 
-    def _commit(self, batch: list[_Request]) -> None:
+    def _commit(self, batch: list[Request]) -> None:
         try:
             while not self._try_commit(batch):
                 pass  # a foreign writer was first: who conflicts now is asked again
@@ -161,10 +113,10 @@ class EventStore:
             self._commits += 1
             self._news.notify_all()
 
-    def _try_commit(self, batch: list[_Request]) -> bool:
+    def _try_commit(self, batch: list[Request]) -> bool:
         heads: dict[str, Head] = {}
         before: dict[str, Head] = {}
-        linked: list[_Linked] = []
+        linked: list[Linked] = []
         key_rows: list[KeyRow] = []
         for request in batch:
             request.error = self._unexpected(request, heads)
@@ -173,17 +125,7 @@ class EventStore:
             for session, drafts in request.drafts.items():
                 head = heads.get(session) or before.setdefault(session, self._head(session))
                 base = head.seq
-                for draft in drafts:
-                    recorded_at = request.stamp()
-                    cause = draft.cause
-                    if isinstance(cause, Sibling):
-                        cause = base + 1 + cause.place
-                    name, seq = draft.event.TYPE, head.seq + 1
-                    state = encode_state(draft, cause, recorded_at, head.hash)
-                    digest = record_hash(session, seq, name, state)
-                    stored = StoredEvent(session, seq, name, state)
-                    linked.append(_Linked(request, draft, stored, head.hash, digest, recorded_at, cause))
-                    head = Head(seq, digest)
+                head = link(request, session, drafts, head, linked)
                 heads[session] = head
                 key_rows.extend(
                     KeyRow(key.key, key.line, base + 1 + key.place, key.check)
@@ -203,12 +145,12 @@ class EventStore:
                 raise  # nobody was first: the database refuses the rows themselves
             return False
         for item, position in zip(linked, positions, strict=True):
-            item.request.records.append(_record(item, position))
+            item.request.records.append(to_record(item, position))
         for session, head in heads.items():
             self._remember(session, head)
         return True
 
-    def _insert(self, linked: list[_Linked], attachments: Attachments, heads: _Heads) -> Sequence[int]:
+    def _insert(self, linked: list[Linked], attachments: Attachments, heads: _Heads) -> Sequence[int]:
         stored = [item.stored for item in linked]
         told = {"hashes": [item.hash for item in linked], "heads": heads, "attachments": attachments}
         try:
@@ -226,7 +168,7 @@ class EventStore:
         kept: Any = self.recorder.select_events(str(stored.originator_id), gt=seq - 1, lte=seq)
         return kept[0].id if kept and (kept[0].topic, kept[0].state) == (stored.topic, stored.state) else None
 
-    def _unexpected(self, request: _Request, heads: dict[str, Head]) -> ConflictError | None:
+    def _unexpected(self, request: Request, heads: dict[str, Head]) -> ConflictError | None:
         for session, seq in request.expect.items():
             found = (heads.get(session) or self._head(session)).seq
             if found != seq and session not in heads:
@@ -374,27 +316,6 @@ def _onward(before: _Key, now: _Key, place: str) -> _Key:
     if type(now) is not type(before) or now <= before:
         raise RecordDamagedError(place, "the index of the records is not in order")
     return now
-
-
-def _record(item: _Linked, position: int) -> Record:
-    draft, stored = item.draft, item.stored
-    return Record(
-        str(stored.originator_id),
-        stored.originator_version,
-        position,
-        draft.event,
-        item.recorded_at,
-        item.previous.hex(),
-        item.hash.hex(),
-        draft.occurred_at,
-        draft.actor,
-        item.cause,
-        draft.correlation,
-        draft.agent,
-        draft.depth,
-        draft.source,
-        draft.grade,
-    )
 
 
 __all__ = ["EventStore", "Head", "KeysTakenError", "SourceKey"]

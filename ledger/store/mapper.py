@@ -24,13 +24,13 @@ def record_hash(session: str, seq: int, name: str, state: bytes) -> bytes:
     return hashlib.sha256(f"{len(session)}|{seq}|{len(name)}|{session}{name}".encode() + state).digest()
 
 
-def encode_state(draft: Draft, cause: int | str | None, recorded_at: str, previous: bytes) -> bytes:
+def encode_state(draft: Draft, cause: int | str | None, recorded_at: str, previous: str) -> bytes:
     """Canonical JSON (RFC 8785) of a draft with its stamp and link. Fields at their default are left out."""
     event = draft.event
     state: dict[str, Any] = {
         "data": event.__pydantic_serializer__.to_python(event, mode="json", exclude_defaults=True),
         "grade": draft.grade,
-        "prev": previous.hex(),
+        "prev": previous,
         "recorded_at": recorded_at,
         "v": event.VERSION,
     }

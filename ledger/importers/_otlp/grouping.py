@@ -59,10 +59,10 @@ class Sessions:
             trace.session = PREFIX + trace.id
         else:
             trace.session = self._desk.fallback_session("otlp")
-        if trace.id:
-            trace.session = self._known(trace) or trace.session
-            if trace.name is None and trace.session == PREFIX + trace.id:
-                trace.session = self._continued(trace, place) or trace.session
+        if trace.id and (known := self._known(trace)) is not None:
+            trace.session, trace.is_continued = known, True
+        elif trace.id and trace.name is None:
+            trace.session = self._continued(trace, place) or trace.session
         self._remember(trace, place)
 
     def _known(self, trace: Trace) -> str | None:

@@ -1,6 +1,6 @@
 """Traces into items: walks each tree, parents first, and says what every span was. Knows no encoding."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from ledger.importers._otlp.companion import Beside
 from ledger.importers._otlp.draft import Place, Scribe, duration_of
 from ledger.importers._otlp.grouping import Sessions, claim_of, native_id
 from ledger.importers._otlp.kinds import agent_name, handed_to, native_type, transfer_target
-from ledger.importers._otlp.modelcalls import ModelCalls
+from ledger.importers._otlp.modelcalls import ModelCalls, call_claim
 from ledger.importers._otlp.records import ERROR, LogRecord, Record, Span
 from ledger.importers._otlp.state import States
 from ledger.importers._otlp.toolcalls import ToolCalls
@@ -25,6 +25,7 @@ from ledger.importers._otlp.values import count, structured, text
 
 _STARTED_KEPT = 200_000
 _NAMED = 20
+_WRITTEN_KEPT = 100_000
 
 Walk = Generator[Item, None, Place]
 """The items of a span, and in the end the place of its children."""
@@ -45,6 +46,7 @@ class Mapper:
         self._started: dict[str, None] = {}
         self._dropped: Counter[str] = Counter()
         self._left = 0
+        self._written: OrderedDict[str, str] = OrderedDict()
         self._open: dict[str, Callable[[], Iterator[Item]]] = {}
 
     def items(self, traces: list[Trace]) -> Iterator[Item]:
@@ -55,9 +57,20 @@ class Mapper:
             self._sessions.assign(trace)
             claim = claim_of(trace.id) if trace.id else None
             for item in self._trace(trace):
+                if item.key.startswith("span:"):
+                    self._mark(trace, item)
                 if claim is not None and item.session == trace.session:
                     item.claim, claim = claim, None
                 yield item
+
+    def _mark(self, trace: Trace, item: Item) -> None:
+        """Remember where a span was written; other files find one outside its trace's session by a claim."""
+        span = item.key.removeprefix("span:")
+        self._written[span] = item.session
+        if len(self._written) > _WRITTEN_KEPT:
+            self._written.popitem(last=False)
+        if item.session != trace.session:
+            item.claim = call_claim(span)
 
     def note(self) -> None:
         """Say in the report what a reader of it should know."""
@@ -79,15 +92,15 @@ class Mapper:
         attached: dict[str, list[LogRecord]] = {}
         for log in trace.logs:
             attached.setdefault(log.span, []).append(log)
-        stack: list[tuple[Span, Place, bool]] = [
-            (span, root, False) for span in reversed(trace.children.get("", ()))
+        stack = [
+            (span, self._owner(trace, span, root), False) for span in reversed(trace.children.get("", ()))
         ]
         while stack:
             span, place, is_done = stack.pop()
             if is_done:
                 yield from self._open.pop(span.span)()
                 continue
-            inner = yield from self._entered(trace, span, place)
+            inner = yield from self._placed(trace, span, place)
             for log in attached.pop(span.span, ()):
                 yield self._log(log, inner, trace.facts.get(span.span) if tells_of_call(log) else None)
             children = trace.children.get(span.span, ())
@@ -95,11 +108,35 @@ class Mapper:
                 stack.append((span, place, True))
             stack.extend((child, inner, False) for child in reversed(children))
         for span in trace.repeated:
-            drafts = self._scribe.kept(span, root, native_type(span), known=True)
-            self._count(span, native_type(span), known=True)
-            yield self._scribe.main_item(trace.session, f"span:{span.key}", drafts, span)
+            yield self._again(span, root)
         for logs in attached.values():
             yield from self._logs_alone(trace, logs, root)
+
+    def _owner(self, trace: Trace, span: Span, root: Place) -> Place:
+        """Where a span belongs whose parent did not come with it: perhaps to a session inside the trace's."""
+        if not trace.is_continued or not span.parent:
+            return root
+        if self._desk.recorded(root.session, f"span:{span.key}"):
+            return root  # so it was decided when less of the trace was there
+        for key in (span.key, f"{span.trace}/{span.parent}"):
+            session = self._written.get(key) or self._desk.claimed(call_claim(key))
+            if session is not None and session != root.session:
+                return Place(session, depth=1 + session.removeprefix(root.session).count(".", 1))
+        return root
+
+    def _again(self, span: Span, root: Place) -> Item:
+        """A span that came before: the same bytes are a duplicate, others are kept beside it."""
+        self._count(span, native_type(span), known=True)
+        place = replace(root, session=self._written.get(span.key, root.session))
+        drafts = self._scribe.kept(span, place, native_type(span), known=True)
+        return self._scribe.main_item(place.session, f"span:{span.key}", drafts, span)
+
+    def _placed(self, trace: Trace, span: Span, place: Place) -> Walk:
+        """Record a span, once; gives the place of its children."""
+        if span.key in self._written:
+            yield self._again(span, place)
+            return place
+        return (yield from self._entered(trace, span, place))
 
     # -- sessions --------------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ _EMPTY = {"role": "assistant", "parts": []}
 
 
 def call_claim(call_id: str) -> str:
-    """The claim by which other files find the session of a call that is not in the session of its trace."""
+    """The claim by which other files find the session of a span that is not in the session of its trace."""
     return f"call:{call_id}"
 
 
@@ -69,8 +69,6 @@ class ModelCalls:
             answer = self._scribe.draft(answered, span, place, span.end or span.start)
             drafts.append(_caused(answer, 0))
         item = self._scribe.main_item(place.session, key, drafts, span, cause=cause)
-        if place.depth:
-            item.claim = call_claim(span.key)
         yield item
         if not isinstance(answered, ModelCallFailed):
             yield from self._asks(span, facts, place, key, span.end or span.start)

@@ -48,6 +48,9 @@ class Trace:
     name: str | None = None
     """What the source calls the conversation."""
 
+    is_continued: bool = False
+    """Whether a part of it came before."""
+
     kinds: dict[str, Kind] = field(default_factory=dict)
     """What each span is about, by span id."""
 

@@ -102,7 +102,7 @@ def _add_missing() -> None:
         for fields, draft in _drafts(event):
             if (event.TYPE, event.VERSION, fields) in known:
                 continue
-            previous = bytes.fromhex(lines[-1].hash) if lines else GENESIS
+            previous = lines[-1].hash if lines else GENESIS.hex()
             cause = draft.cause
             assert cause is None or isinstance(cause, str)
             state = encode_state(draft, cause, "2026-01-02T03:04:06.000000Z", previous)

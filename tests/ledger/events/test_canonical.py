@@ -138,7 +138,7 @@ def test_what_others_write_is_read(value: Any) -> None:
 def test_a_record_keeps_texts_and_numbers_that_few_json_readers_keep(text: str, number: int) -> None:
     request = ModelCallRequested(call_id=text, protocol="x", completeness="none", context_length=number)
     for event in (request, SessionStarted(harness=text)):
-        state = encode_state(Draft(event, correlation=text, agent=text), text, "", GENESIS)
+        state = encode_state(Draft(event, correlation=text, agent=text), text, "", GENESIS.hex())
         record = decode_record(Notification("s", 1, event.TYPE, state, 1))
-        assert encode_state(Draft(record.event, correlation=text, agent=text), text, "", GENESIS) == state
+        assert encode_state(Draft(record.event, correlation=text, agent=text), text, "", GENESIS.hex()) == state
         assert getattr(record.event, "context_length", number) == number

@@ -40,7 +40,7 @@ def test_a_released_record_reads_as_it_was_written(line: Golden) -> None:
         source=record.source,
         grade=record.grade,
     )
-    state = encode_state(again, record.cause, record.recorded_at, bytes.fromhex(record.previous))
+    state = encode_state(again, record.cause, record.recorded_at, record.previous)
     assert state == line.state.encode()
 
 
