@@ -65,7 +65,9 @@ def import_command(
             raise InputError(f"{path} does not exist: expected a file or folder with traces")
     total = sum(1 for _ in find_files(folders)) + len(paths) - len(folders)
     with settings_of(context).open() as ledger, progress("importing", total) as bar:
-        report = import_paths(ledger.recorder, paths, format_name=format_name, progress=_Moves(bar).note)
+        report = import_paths(
+            ledger.recorder, paths, format_name=format_name, progress=_Moves(bar).note, survive=True
+        )
     if as_json:
         show_json(report.as_json())
     else:

@@ -46,16 +46,26 @@ def import_paths(
     *,
     format_name: str | None = None,
     progress: Callable[[Path, int], None] = lambda path, lines: None,
+    survive: bool = False,
 ) -> ImportReport:
-    """Import files, folders, and databases by URL. What no importer knows is named in the report, with the reason."""
+    """Import files, folders, and databases by URL. What no importer knows is named in the report, with the reason.
+
+    `survive`: an importer's own fault ends the import of its file, with the reason in the report, not of the others.
+    """
     report = ImportReport()
     chosen = importer_named(format_name) if format_name else None
     importers = [chosen] if chosen is not None else list(discover().values())
     for source in _sources(paths):
-        if isinstance(source, str):
-            entry = _import_url(recorder, importers, source, progress)
-        else:
-            entry = _import_file(recorder, importers, source, progress, is_chosen=chosen is not None)
+        try:
+            if isinstance(source, str):
+                entry = _import_url(recorder, importers, source, progress)
+            else:
+                entry = _import_file(recorder, importers, source, progress, is_chosen=chosen is not None)
+        except Exception as error:
+            if not survive or isinstance(error, LedgerError):
+                raise
+            fault = f"the importer failed, please report it: {type(error).__name__}: {error}"
+            entry = {"path": str(source), "format": None, "reason": fault}
         report.files.append(entry)
         report.records_added += entry.get("records", 0)
         report.sessions.update(dict.fromkeys(entry.get("sessions", ())))

@@ -142,7 +142,7 @@ def _add_results(item: dict[str, Any], found: list[ToolResult]) -> None:
     kind, role = item.get("type"), item.get("role")
     if isinstance(kind, str) and kind.endswith("_call_output") and role is None:
         found.append(ToolResult(text(item.get("call_id")), None, item.get("output"), None))
-    elif role in ("tool", "function"):
+    elif role in ("tool", "function") and "contents" not in item:  # a list of parts of another form
         call = item.get("tool_call")
         named = text(item.get("name")) or text(item.get("function"))
         if named is None and isinstance(call, dict):

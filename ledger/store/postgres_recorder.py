@@ -25,6 +25,7 @@ from ledger.store.rows import FIND_GAPS, Attachments, KeyRow, KeysTakenError, Sc
 from ledger.store.subscription import PolledSubscription
 
 _ATTEMPTS = 3
+_ASKS = 12
 _WAIT_S = 0.1
 _LARGE_BYTES = 16 * 2**20
 _KEYS_TAKEN = "LK001"  # raised by ledger_append
@@ -183,18 +184,24 @@ class PostgresRecorder(PostgresApplicationRecorder):
         """Whether a lost append is surely not there: asked under the lock, after any backend still at it."""
         if not stored_events or not is_lost_connection(error):
             return False
-        self.datastore.pool.check()
         last = stored_events[-1]
-        try:
-            with self.datastore.get_connection() as connection, connection.transaction():
-                connection.execute(_LOCK)
-                found = connection.execute(
-                    "select 1 from stored_events where originator_id = %s and originator_version = %s",
-                    (last.originator_id, last.originator_version),
-                ).fetchone()
-        except (OperationalError, InterfaceError):
-            return False
-        return found is None
+        for attempt in range(1, _ASKS + 1):
+            self.datastore.pool.check()
+            try:
+                with self.datastore.get_connection() as connection, connection.transaction():
+                    connection.execute(_LOCK)
+                    found = connection.execute(
+                        "select 1 from stored_events where originator_id = %s and originator_version = %s",
+                        (last.originator_id, last.originator_version),
+                    ).fetchone()
+                return found is None
+            except (OperationalError, InterfaceError) as failure:
+                if not is_lost_connection(failure):
+                    return False  # no connection within the pool's time: the server stays away
+                time.sleep(
+                    _WAIT_S * attempt
+                )  # a server that recovers from a crash loses connections meanwhile
+        return False
 
     # -- read ------------------------------------------------------------------------------------------
 

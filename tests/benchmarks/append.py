@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
@@ -108,8 +109,9 @@ def _langgraph(folder: Path) -> Callable[[], float] | None:
         checkpoint["channel_values"] = {
             "call": {"tool": "search_catalogue", "digest": "ab" * 32, "size": 2345}
         }
-        config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-        saver.put(config, checkpoint, {"source": "loop", "step": 1, "parents": {}}, {})
+        config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        metadata: Any = {"source": "loop", "step": 1, "parents": {}}
+        saver.put(config, checkpoint, metadata, {})
         return 1
 
     return lambda: cpu_us(work)

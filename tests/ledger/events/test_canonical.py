@@ -140,5 +140,7 @@ def test_a_record_keeps_texts_and_numbers_that_few_json_readers_keep(text: str, 
     for event in (request, SessionStarted(harness=text)):
         state = encode_state(Draft(event, correlation=text, agent=text), text, "", GENESIS.hex())
         record = decode_record(Notification("s", 1, event.TYPE, state, 1))
-        assert encode_state(Draft(record.event, correlation=text, agent=text), text, "", GENESIS.hex()) == state
+        assert (
+            encode_state(Draft(record.event, correlation=text, agent=text), text, "", GENESIS.hex()) == state
+        )
         assert getattr(record.event, "context_length", number) == number

@@ -1,0 +1,1 @@
+"""What the importers of Python frameworks share. Knows no format; may be imported by importers alone."""

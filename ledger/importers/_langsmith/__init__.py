@@ -1,0 +1,1 @@
+"""How the inputs and outputs of LangSmith runs are read; only `ledger.importers.langsmith` imports from here."""

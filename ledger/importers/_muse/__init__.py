@@ -1,0 +1,1 @@
+"""Mechanics of the Muse Code importer. Only `muse_code.py` imports them."""

@@ -1,0 +1,1 @@
+"""Mechanics of the opencode importer. Only `opencode.py` imports them."""

@@ -1,0 +1,1 @@
+"""Mechanics of the pi importer. Only `pi.py` imports them."""

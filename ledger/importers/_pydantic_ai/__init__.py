@@ -1,0 +1,1 @@
+"""How Pydantic AI writes message histories. May be imported by its importer alone."""

@@ -1,0 +1,1 @@
+"""Mechanics of the TrueForge importer. Only `trueforge.py` imports them."""

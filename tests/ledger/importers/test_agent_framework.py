@@ -1,0 +1,161 @@
+"""Microsoft Agent Framework: sessions, checkpoints with pickled objects, middleware dumps, workflow events."""
+
+import base64
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ledger.events.approval import ApprovalAsked, ApprovalDecided
+from ledger.events.delegation import DelegationStarted
+from ledger.events.keeping import SourceKept
+from ledger.events.model_call import ModelCallAnswered, ModelCallRequested
+from ledger.events.recovery import CheckpointTaken, DamageFound
+from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
+from ledger.home import Ledger
+from ledger.store import verify
+from tests.ledger.importers.fixtures import FIXTURES, trace_files
+from tests.ledger.importers.framework_traces import contexts, out_of_shape, recognized, survives, written
+from tests.ledger.importers.plain_traces import TRACES, content, events, imported, records, shared
+
+CASES = FIXTURES / "agent-framework"
+FILES = trace_files(CASES)
+SAVES = sorted((CASES / "checkpoints").glob("[0-9].json"))
+HOOKS = CASES / "middleware" / "middleware.json"
+BODIES = [json.loads(path.read_text(encoding="utf-8")) for path in FILES]
+
+
+class Canary:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickled_object_is_kept_as_text_and_never_opened(ledger: Ledger, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    hostile = base64.b64encode(pickle.dumps(Canary(canary))).decode()
+    body = json.loads(SAVES[1].read_text(encoding="utf-8"))
+    body["pending_request_info_events"] = {
+        "af-call-9": {"__pickled__": hostile, "__type__": "tests.x:Canary"}
+    }
+    body["state"]["_executor_state"]["gardener"]["full_conversation"] = [{"__pickled__": hostile}]
+    path = tmp_path / "checkpoint.json"
+    path.write_text(written(body), encoding="utf-8")
+    assert imported(ledger, path)["format"] == "agent-framework"
+    (kept,) = events(ledger, SourceKept)
+    held = content(ledger, kept.body)
+    assert held["pending_request_info_events"]["af-call-9"]["__type__"] == "tests.x:Canary"
+    assert not canary.exists()
+    pickle.loads(base64.b64decode(hostile))  # noqa: S301  # our own, to show that it would have
+    assert canary.exists(), "the pickle would have written the file"
+
+
+def test_checkpoints_of_a_run_share_a_session_and_tell_an_approval_once(ledger: Ledger) -> None:
+    for path in SAVES:
+        imported(ledger, path)
+    assert len({record.session for record in records(ledger)}) == 1
+    assert [one.checkpoint_id for one in events(ledger, CheckpointTaken)] == ["cp-1", "cp-2", "cp-3"]
+    (asked,) = events(ledger, ApprovalAsked)
+    (decided,) = events(ledger, ApprovalDecided)
+    assert (asked.approval_id, asked.call_id, asked.tool) == ("af-call-9", "call_9", "sow")
+    assert (decided.approval_id, decided.outcome, decided.evidence) == ("af-call-9", "unknown", "inferred")
+
+
+def test_a_session_saved_again_adds_its_new_messages(ledger: Ledger) -> None:
+    for name in ("1-interrupted.json", "2-final.json"):
+        imported(ledger, CASES / "session" / name)
+    assert [one.call_id for one in events(ledger, ToolCallRequested)] == ["call_8", "call_9"]
+    assert {one.call_id: one.outcome for one in events(ledger, ToolCallSettled)} == {
+        "call_8": "returned",
+        "call_9": "returned",
+    }
+    assert [one.outcome for one in events(ledger, ApprovalDecided)] == ["approved"]
+    assert {one.completeness for one in events(ledger, ModelCallRequested)} == {"none"}
+    assert verify(ledger.store).problems == []
+
+
+def test_hooks_give_requests_answers_and_tools_that_raised(ledger: Ledger) -> None:
+    report = imported(ledger, HOOKS)
+    entries = json.loads(HOOKS.read_text(encoding="utf-8"))
+    sent = [one["messages"] for one in entries if one["hook"] == "chat_before"]
+    asked = events(ledger, ModelCallRequested)
+    seen = contexts(ledger)
+    assert [seen[one.call_id] for one in asked] == sent
+    assert [one.completeness for one in asked] == ["messages", "messages", "partial", "partial"]
+    answered = events(ledger, ModelCallAnswered)
+    assert [(one.response_id, one.completeness) for one in answered] == [
+        ("resp_1", "complete"),
+        (None, "partial"),
+        ("resp_2", "complete"),
+        ("resp_3", "complete"),
+    ]
+    ends = {one.call_id: (one.outcome, one.error) for one in events(ledger, ToolCallSettled)}
+    assert ends["call_2"] == ("failed", "BedError('bed 1 is full')")
+    assert ends["call_3"] == ("returned", None)
+    assert (report["orphan_results"], report["tool_results"]) == (0, 3)
+    assert report["tokens"] == {"input": 72, "output": 19, "cache_read": 18, "cache_write": 0}
+
+
+def test_a_checkpoint_alone_does_not_tell_that_an_approval_was_answered(ledger: Ledger) -> None:
+    for _ in range(2):
+        imported(ledger, SAVES[2])
+    assert events(ledger, ApprovalDecided) == []
+
+
+def test_workflow_events_are_a_skeleton(ledger: Ledger) -> None:
+    report = imported(ledger, CASES / "events" / "workflow-events.json")
+    assert (report["grade"], report["unknown"]) == ("skeleton", {"something_new": 1})
+    assert [one.approval_id for one in events(ledger, ApprovalAsked)] == ["af-call-9"]
+    assert [one.how for one in events(ledger, DelegationStarted)] == ["handoff"]
+
+
+def test_each_file_is_taken_by_this_importer_alone() -> None:
+    assert recognized(CASES, "agent-framework") == {path: ["agent-framework"] for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.name))
+def test_a_torn_file_gives_what_stands_before_the_tear(ledger: Ledger, tmp_path: Path, path: Path) -> None:
+    raw = path.read_bytes().rstrip()
+    torn = tmp_path / path.name
+    torn.write_bytes(raw[:-1])
+    assert imported(ledger, torn)["format"] == "agent-framework"
+    assert events(ledger, DamageFound)
+    assert verify(ledger.store).problems == []
+
+
+@given(st.sampled_from(BODIES).flatmap(out_of_shape))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+def test_values_out_of_shape_break_nothing(value: Any) -> None:
+    def write(path: Path) -> None:
+        path.write_text(written(value), encoding="utf-8")
+
+    survives(write, "agent-framework", "saved.json")
+
+
+def test_real_traces_give_calls_that_went_over_the_wire(ledger: Ledger) -> None:
+    hooks, wire, folder = shared(
+        "frameworks/agent-framework/middleware-responses.json",
+        "frameworks/agent-framework/proxy-agent-framework-sensitive-responses.jsonl",
+        "frameworks/agent-framework",
+    )
+    report = imported(ledger, hooks)
+    assert (report["model_calls"], report["tool_calls"], report["tool_results"]) == (16, 15, 14)
+    assert (report["orphan_results"], report["error_results"]) == (0, 2)
+    recorded = wire.read_text(encoding="utf-8")
+    told = [one.response_id for one in events(ledger, ModelCallAnswered) if one.response_id]
+    assert len(told) == 14
+    assert all(f'"{name}' in recorded.replace("\\", "") for name in told)
+    for path in sorted(folder.glob("checkpoint-*.json")):
+        imported(ledger, path)
+    assert len(events(ledger, CheckpointTaken)) == 6
+    assert [one.outcome for one in events(ledger, ApprovalDecided)] == ["unknown"]
+    taken = recognized(TRACES / "frameworks", "agent-framework")
+    assert taken == {path: ["agent-framework"] for path in folder.glob("*.json")}
