@@ -20,7 +20,7 @@ COMMANDS = sorted(group.commands) if isinstance(group := typer.main.get_command(
 
 def test_the_commands() -> None:
     assert COMMANDS == [
-        "demo", "diff", "events", "formats", "import", "request", "sessions", "show", "state", "verify"
+        "demo", "diff", "events", "formats", "import", "request", "serve", "sessions", "show", "state", "verify"
     ]  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def test_every_command_has_help_with_an_example(tmp_path: Path, command: str) ->
     result = run(tmp_path, command, "--help")
     assert result.exit_code == 0
     assert f"Example: loopledger {command}" in " ".join(result.stdout.split())
-    assert command == "demo" or "--json" in result.stdout
+    assert command in ("demo", "serve") or "--json" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 

@@ -5,6 +5,7 @@ import typer
 from ledger.cli import LedgerGroup, add_import_commands, add_look_commands, add_proof_commands, global_options
 from replay.commands import add_replay_commands
 from webui.demo import add_demo_command
+from webui.serve import add_serve_command
 
 app = typer.Typer(
     name="loopledger",
@@ -21,6 +22,7 @@ add_import_commands(app)
 add_look_commands(app)
 add_replay_commands(app)
 add_proof_commands(app)
+add_serve_command(app)
 
 
 def main() -> None:
