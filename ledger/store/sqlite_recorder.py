@@ -92,7 +92,15 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         try:
             with self._lock:
                 writer = self._writing()
-                if writer.execute("PRAGMA user_version").fetchone()[0] == 0:
+                # One statement, so that both facts are of one moment: another process may be making the tables.
+                version, others = writer.execute(
+                    "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+                ).fetchone()
+                if version == 0 and others:
+                    raise StoreUnavailableError(
+                        f"{self._path} is not a ledger: expected an empty file or a ledger, found other tables"
+                    )
+                if version == 0:
                     writer.executescript(_TABLES.read_text(encoding="utf-8"))
         except _DAMAGE as error:
             raise StoreUnavailableError(f"{self._path} is not a ledger: {error}") from error
@@ -258,7 +266,8 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                 " ORDER BY originator_id LIMIT 1",
                 (after, prefix),
             )
-            if not rows or not rows[0][0].startswith(prefix):
+            # In a damaged index an id may be anything.
+            if not rows or not isinstance(rows[0][0], str) or not rows[0][0].startswith(prefix):
                 break
             after = rows[0][0]
             found.append(after)

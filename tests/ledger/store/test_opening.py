@@ -1,5 +1,7 @@
 """Opening: what is no ledger is refused with its reason; processes that start at once make one ledger."""
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -72,6 +74,17 @@ def test_sqlite_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
         with pytest.raises(StoreUnavailableError, match=str(path.parent)):
             open_store(f"sqlite:///{path}")
     assert text.read_text().startswith("this is not")
+
+
+def test_sqlite_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table theirs (a)")
+        connection.commit()
+    with pytest.raises(StoreUnavailableError, match="found other tables"):
+        open_store(f"sqlite:///{path}")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("select name from sqlite_master").fetchall() == [("theirs",)]
 
 
 def test_sqlite_a_path_may_hold_any_character(tmp_path: Path) -> None:
