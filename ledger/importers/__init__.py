@@ -33,6 +33,11 @@ class Sniff:
     size: int
     """Its size in bytes, as it lies on disk."""
 
+    @property
+    def opening(self) -> bytes:
+        """`start` without a byte-order mark and the blanks before its first character."""
+        return self.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+
 
 class Importer(Protocol):
     """What a module in this folder offers."""

@@ -58,7 +58,7 @@ _KEPT = 20_000
 
 def recognizes(sniff: Sniff) -> bool:
     """JSON-RPC with a method of A2A, or an answer that holds a task or a message of an agent."""
-    start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = sniff.opening
     if start[:1] not in (b"{", b"["):
         return False
     value = partial_json(start)

@@ -50,7 +50,7 @@ _OF_OTHERS = frozenset(
 
 def recognizes(sniff: Sniff) -> bool:
     """A list of messages with roles, an object that holds one under a known name, or lines of these."""
-    start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = sniff.opening
     if start[:1] not in (b"{", b"["):
         return False
     first = partial_json(sniff.start)

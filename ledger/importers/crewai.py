@@ -30,7 +30,7 @@ CANNOT_SHOW = (
 
 def recognizes(sniff: Sniff) -> bool:
     """A list of events with the bus's fields, or a checkpoint."""
-    if sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
+    if sniff.opening[:1] not in (b"{", b"["):
         return False
     return _shape(partial_json(sniff.start)) is not None
 

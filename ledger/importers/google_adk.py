@@ -40,7 +40,7 @@ def recognizes(sniff: Sniff) -> bool:
     """A database with ADK's tables, or its JSON."""
     if sniff.start.startswith(MAGIC):
         return is_database(tables_of(sniff))
-    if sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
+    if sniff.opening[:1] not in (b"{", b"["):
         return False
     return _shape(partial_json(sniff.start)) is not None
 

@@ -36,7 +36,7 @@ _CONTENT_CODED = frozenset({"content-encoding"})
 
 def recognizes(sniff: Sniff) -> bool:
     """A HAR log, or the interactions of a cassette."""
-    start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = sniff.opening
     if start[:1] == b"{":
         match partial_json(start):
             case {"log": {"entries": list()}} | {"log": {"creator": dict(), "version": str()}}:

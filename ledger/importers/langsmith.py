@@ -40,7 +40,7 @@ _RUNS_KEPT = 50_000
 
 def recognizes(sniff: Sniff) -> bool:
     """A payload with posted or patched runs, or runs with their type and trace."""
-    start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = sniff.opening
     if start[:1] not in (b"{", b"["):
         return False
     value = partial_json(start)

@@ -51,7 +51,7 @@ _ONLY_KEPT = frozenset(
 
 def recognizes(sniff: Sniff) -> bool:
     """Lines of a client's calls, or of events with the ids of this service."""
-    start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = sniff.opening
     if start[:1] not in (b"[", b"{"):
         return False
     match partial_json(start):

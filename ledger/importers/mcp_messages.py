@@ -57,7 +57,7 @@ _OPEN_KEPT = 20_000
 
 def recognizes(sniff: Sniff) -> bool:
     """JSON-RPC with a method of MCP, an answer beside such a one, or a bare request of it."""
-    start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = sniff.opening
     if start[:1] not in (b"{", b"["):
         return False
     value = partial_json(start)

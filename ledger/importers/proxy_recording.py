@@ -29,7 +29,7 @@ CANNOT_SHOW = (
 
 def recognizes(sniff: Sniff) -> bool:
     """Lines with a path, a request body and a status."""
-    start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = sniff.opening
     if start[:1] != b"{":
         return False
     value = partial_json(start)

@@ -29,7 +29,7 @@ CANNOT_SHOW = (
 
 def recognizes(sniff: Sniff) -> bool:
     """A list of messages with kinds and parts."""
-    if sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"[":
+    if sniff.opening[:1] != b"[":
         return False
     first = partial_json(sniff.start)
     return isinstance(first, list) and bool(first) and is_message(first[0])
