@@ -2,19 +2,21 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types contracts docs spelling unit bench lock wheel clean
+.PHONY: help setup demo test check lint types contracts docs spelling unit bench fuzz test-frameworks lock lock-frameworks wheel clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-lock
 JOBS ?= 2
 UV_VERSION := 0.13.9
+UV := build/uv/bin/uv
+FRAMEWORKS ?= langgraph openai-agents google-adk agent-framework autogen pydantic-ai
 
 # Override with `make setup PYTHON=/path/to/python3`.
 PYTHON ?=
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP)  ## make .venv with what requirements.lock pins; does nothing when it is up to date
 
@@ -74,13 +76,37 @@ bench: setup  ## print the table of measured figures (PART="append reading" for 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
 	@$(BIN)/python -m tests.benchmarks $(PART)
 
-lock: setup  ## write requirements.lock anew from pyproject.toml
-	@test -x build/uv/bin/uv || { $(BIN)/python -m venv build/uv && \
-	  build/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
-	build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra postgres --extra dev \
+fuzz: setup  ## damage the fixtures of all importers and import them (SECONDS=600, FIRST=240 for where to begin)
+	@$(BIN)/python -m tests.ledger.importers.fuzzing --seconds $(or $(SECONDS),120) --first $(or $(FIRST),240)
+
+test-frameworks: setup $(FRAMEWORKS:%=build/frameworks/%/.made-from-lock)  ## the hooks in real frameworks (FRAMEWORKS="langgraph crewai" for some)
+	@for name in $(FRAMEWORKS); do \
+	  echo "== $$name"; \
+	  build/frameworks/$$name/bin/python -m pytest -c tests/frameworks/pytest.ini "tests/frameworks/$${name//-/_}"; \
+	done
+
+build/frameworks/%/.made-from-lock: tests/frameworks/%.lock | $(UV)
+	@echo 'making $(@D) with what $< pins'
+	@test -x $(@D)/bin/python || $(BIN)/python -m venv --without-pip $(@D)
+	@$(UV) pip sync --quiet --require-hashes --python $(@D)/bin/python $<
+	@touch $@
+
+$(UV): | $(STAMP)
+	$(BIN)/python -m venv build/uv
+	build/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+lock: setup $(UV)  ## write requirements.lock anew from pyproject.toml
+	$(UV) pip compile --quiet --universal --python-version 3.11 --extra postgres --extra dev \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock pyproject.toml
-	build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --extra bench --constraint requirements.lock \
+	$(UV) pip compile --quiet --universal --python-version 3.11 --extra bench --constraint requirements.lock \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-bench.lock pyproject.toml
+
+lock-frameworks: setup $(UV)  ## write tests/frameworks/*.lock anew (FRAMEWORKS="..." for some)
+	@for name in $(FRAMEWORKS); do \
+	  $(UV) pip compile --quiet --universal --python-version 3.11 --extra postgres --extra $$name \
+	    --generate-hashes --no-emit-index-url --no-annotate --no-header \
+	    --output-file tests/frameworks/$$name.lock pyproject.toml tests/frameworks/testing.in tests/frameworks/$$name.in; \
+	done
 
 wheel: setup  ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .

@@ -1,5 +1,6 @@
 """The commands `state`, `diff` and `request`: any moment, what changed, the model request as it was sent."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from ledger.cli.settings import JsonOption, SessionArgument, settings_of
 from ledger.cli.terminal import amount, cut, json_text, say, show_json, visible, width
 from replay.cli import diff_json, request_json, state_json
+from replay.context import rebuild_raw
 
 _MESSAGES = 6
 _ENTRIES = 8
@@ -81,10 +83,16 @@ def request_command(
         int, typer.Argument(metavar="SEQ", help="A record of the call.", min=1, show_default=False)
     ],
     body: Annotated[bool, typer.Option("--body", help="Print only the request body, as JSON.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the bytes of the body as they were sent, without secrets.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Rebuild a model request as it was sent, as far as it was seen."""
     with settings_of(context).open_existing() as ledger:
+        if raw:
+            sys.stdout.buffer.write(rebuild_raw(ledger.store, ledger.store.resolve(session), seq))
+            return
         request = request_json(ledger, session, seq)
     if body:
         show_json(request["body"])
@@ -214,6 +222,8 @@ def _completeness(request: dict[str, Any]) -> str:
     if request["completeness"] == "body" and request["not_seen"]:
         return "the body, but for what was not seen"
     match request["completeness"], request["body_matches"]:
+        case "body", True if request["raw_matches"]:
+            return "the whole body, byte for byte; it has the digests that were recorded"
         case "body", True:
             return "the whole body; it has the digest that was recorded"
         case "body", False:

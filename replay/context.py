@@ -27,6 +27,7 @@ from ledger.store import EventStore
 from ledger.store.content import content_digest
 from replay.conversation import decode_content
 from replay.pointer import set_value
+from replay.raw import raw_matches, raw_request
 
 _LAYOUT_STEPS = frozenset({"merge", "texts", "set", "key_order"})
 _LAYOUT_RULES = {"merge": "same-role", "texts": "lone-string"}
@@ -85,6 +86,9 @@ class RebuiltRequest:
     body_matches: bool | None
     """Whether the rebuilt body has that digest; None when there is none to compare with."""
 
+    raw_matches: bool | None
+    """Whether the bytes of the body can be rebuilt as they were sent; None where these were not kept."""
+
     def as_json(self) -> dict[str, Any]:
         """For `--json`."""
         return {
@@ -125,7 +129,20 @@ def rebuild_request(store: EventStore, session: str, seq: int) -> RebuiltRequest
         not_seen=event.not_seen,
         body_digest=event.body_digest,
         body_matches=matches,
+        raw_matches=raw_matches(store, event, raw_request(store, event)),
     )
+
+
+def rebuild_raw(store: EventStore, session: str, seq: int) -> bytes:
+    """The bytes of a request's body as they were sent, redacted. Raises as `rebuild_request`."""
+    record = _request_at(store, session, seq)
+    assert isinstance(record.event, ModelCallRequested)
+    raw = raw_request(store, record.event)
+    if raw is None:
+        raise InputError(f"{record.place} is a request of which no bytes were seen; --body shows its value")
+    if raw_matches(store, record.event, raw) is False:
+        raise LedgerError(f"{record.place}: the rebuilt bytes do not have the digest that was recorded")
+    return raw
 
 
 def _request_at(store: EventStore, session: str, seq: int) -> Record:

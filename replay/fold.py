@@ -172,7 +172,14 @@ def _answered(state: State, event: model_call.ModelCallAnswered, past: Past | No
                 )
             earlier = past.charge(call_id, state.seq)
     charge = charge_of(event)
-    if earlier is not None:
+    is_asked_again = (
+        earlier is not None and call is not None and not call["side"] and not _is_said(state, call_id)
+    )
+    if earlier is not None and is_asked_again:
+        # The call was made again, with a context of its own: the earlier answer is no part of it.
+        _charge(state, earlier, -1)
+        state.say("assistant", event.message, call_id)
+    elif earlier is not None:
         _charge(state, earlier, -1)
         revision = ["assistant", event.message.digest, event.message.kind, call_id]
         state.put("revised", call_id, revision)
@@ -182,6 +189,16 @@ def _answered(state: State, event: model_call.ModelCallAnswered, past: Past | No
         state.say("assistant", event.message, call_id)
     _charge(state, charge, 1)
     state.push("answers", call_id, charge, _ANSWERS_KEPT)
+
+
+def _is_said(state: State, call_id: str) -> bool:
+    """Whether an answer of the call stands in the conversation after its context."""
+    link = state.tail
+    while link is not None:
+        if link.role == "assistant" and link.call_id == call_id:
+            return True
+        link = link.before
+    return False
 
 
 def _charge(state: State, charge: Charge, sign: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ledger.events import ContentRef
 from ledger.events.canonical import canonical_json
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 """Number of the fold's behaviour: raised with every change that gives another state for the same records."""
 
 Entry = Any

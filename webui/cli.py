@@ -2,9 +2,18 @@
 
 import typer
 
-from ledger.cli import LedgerGroup, add_import_commands, add_look_commands, add_proof_commands, global_options
+from ledger.cli import (
+    LedgerGroup,
+    add_import_commands,
+    add_look_commands,
+    add_proof_commands,
+    add_tap_commands,
+    global_options,
+)
 from replay.commands import add_replay_commands
+from replay.replay_command import add_replay_command
 from webui.demo import add_demo_command
+from webui.proxy_command import add_proxy_command
 from webui.serve import add_serve_command
 
 app = typer.Typer(
@@ -21,7 +30,10 @@ add_demo_command(app)
 add_import_commands(app)
 add_look_commands(app)
 add_replay_commands(app)
+add_replay_command(app)
 add_proof_commands(app)
+add_tap_commands(app)
+add_proxy_command(app)
 add_serve_command(app)
 
 

@@ -70,21 +70,33 @@ class AskOptions(TypedDict, total=False):
 
 
 class Question:
-    """One question, from the moment it is asked."""
+    """One question, from the moment it is asked; `is_new=False`: it was recorded before, at the seq `asked_at`."""
 
-    def __init__(self, journal: Journal, options: AskOptions) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        options: AskOptions,
+        *,
+        approval_id: str | None = None,
+        asked_at: int | None = None,
+        is_new: bool = True,
+    ) -> None:
         self._journal = journal
         self._options = options
-        self.approval_id = journal.new_id()
-        arguments, context = options.get("arguments"), options.get("context")
+        self.approval_id = approval_id or journal.new_id()
+        self._cause = asked_at
+        if is_new:
+            self._ask()
+
+    def _ask(self) -> None:
+        journal, options = self._journal, self._options
+        context = options.get("context")
         with journal.intent("question for approval"):
-            kept = None if arguments is None else journal.keep.json(plain(arguments), "arguments")
-            self._arguments_digest = None if kept is None else kept.digest
             event = ApprovalAsked(
                 approval_id=self.approval_id,
                 call_id=options.get("call_id"),
                 tool=options.get("tool"),
-                arguments_digest=self._arguments_digest,
+                arguments_digest=self._digest(),
                 context=None if context is None else journal.keep.json(plain(context), "context"),
                 policy_version=options.get("policy_version"),
                 expires_at=options.get("expires_at"),
@@ -102,6 +114,24 @@ class Question:
         self._record(outcome, self._options.get("how"))
         return Approval(self.approval_id, outcome)
 
+    @property
+    def options(self) -> AskOptions:
+        """What is known of it."""
+        return self._options
+
+    @property
+    def call_id(self) -> str | None:
+        """Tool call that it is about."""
+        return self._options.get("call_id")
+
+    def learn(self, options: AskOptions) -> None:
+        """More is known of the question now that it is answered: who decided, how, about which arguments."""
+        self._options = {**self._options, **options}
+
+    def _digest(self) -> str | None:
+        arguments = self._options.get("arguments")
+        return None if arguments is None else self._journal.keep.json(plain(arguments), "arguments").digest
+
     def failed(self, error: BaseException) -> None:
         """Nobody answered: asking raised."""
         self._record("cancelled", type_name(error))
@@ -118,7 +148,7 @@ class Question:
                 decider=options.get("decider"),
                 how=how,
                 scope=options.get("scope", "once"),
-                arguments_digest=self._arguments_digest,
+                arguments_digest=self._digest(),
             )
             actor = Actor("system" if by == "unknown" else by, options.get("decider"))
             journal.append([journal.draft(event, actor=actor, cause=self._cause)])

@@ -1,12 +1,13 @@
 """Calls of a live loop: intent before, answer or failure after. Runs nothing itself."""
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Literal, TypedDict
 
 from ledger.capture.approvals import Approval
 from ledger.capture.journal import Journal
 from ledger.errors import InputError
-from ledger.events import Actor, ContentRef
+from ledger.events import Actor, ContentRef, Draft
 from ledger.events.approval import ApprovalUsed
 from ledger.events.model_call import (
     ModelCallAnswered,
@@ -14,13 +15,15 @@ from ledger.events.model_call import (
     ModelCallFailed,
     ModelCallRequested,
     Purpose,
+    Usage,
 )
+from ledger.events.record import Grade
 from ledger.events.tool_call import EffectClass, ToolCallRequested, ToolCallSettled, ToolCallStarted
 from ledger.protocols.plain import plain, type_name
 from ledger.protocols.requests import follow
 from ledger.protocols.responses import facts_of, take_apart
 
-_MODEL = Actor("agent")
+_MODEL, _SYSTEM = Actor("agent"), Actor("system")
 
 Chunk = tuple[int, str]
 """Milliseconds since the request, and the chunk's text."""
@@ -47,6 +50,31 @@ class ToolOptions(TypedDict, total=False):
     server: str | None
     """MCP server or other host of the tool."""
 
+    is_denied: bool
+    """It will not run: it is recorded as requested, not as started."""
+
+
+class AnswerFacts(TypedDict, total=False):
+    """What is told of an answer beside its body; what stands here counts, whatever the body says."""
+
+    model: str | None
+    """Model that answered."""
+
+    usage: Usage | None
+    """Tokens."""
+
+    response_id: str | None
+    """Provider's id of the response."""
+
+    request_id: str | None
+    """Provider's id of the HTTP request."""
+
+    stop_reason: str | None
+    """Why it stopped, in the provider's words."""
+
+    cost_usd: Decimal | None
+    """Cost in US dollars."""
+
 
 class ModelCall:
     """One model call, from its intent to its end."""
@@ -61,10 +89,16 @@ class ModelCall:
         call_id: str | None,
         provider: str | None,
         attempt: int,
+        grade: Grade | None = None,
+        not_seen: tuple[str, ...] = (),
     ) -> None:
         self.journal = journal
+        self._grade: Grade | None = grade
         self.protocol = protocol
         self.call_id = call_id or journal.new_id()
+        self.usage: Usage | None = None
+        """Tokens of the answer, once it is there."""
+        self._returned_type: str | None = None
         with journal.intent("model call"):
             parts = journal.requests.take(protocol, request)
             event = ModelCallRequested(
@@ -78,24 +112,30 @@ class ModelCall:
                 tools=parts.tools,
                 parameters=parts.parameters,
                 layout=parts.layout,
-                body_digest=parts.body_digest,
-                completeness=parts.completeness,
-                not_seen=parts.not_seen,
+                body_digest=None if not_seen else parts.body_digest,
+                completeness="messages" if not_seen and parts.completeness == "body" else parts.completeness,
+                not_seen=(*parts.not_seen, *not_seen),
                 artifacts=parts.artifacts,
                 attempt=attempt,
             )
-            self._cause = journal.append([journal.draft(event)])[0].seq
+            self._cause = journal.append([journal.draft(event, grade=grade)])[0].seq
         self._began = journal.surroundings.monotonic()
 
     def elapsed_ms(self) -> int:
         """Milliseconds since the request was recorded."""
         return round((self.journal.surroundings.monotonic() - self._began) * 1000)
 
-    def answered(self, response: Any) -> None:
+    def given(self, response: Any) -> None:
+        """The loop was given this object, or this first chunk of a stream."""
+        if self._returned_type is None and type(response) not in (dict, str):
+            self._returned_type = type_name(response)
+
+    def answered(self, response: Any, told: AnswerFacts | None = None) -> None:
         """The model answered at once."""
         elapsed = self.elapsed_ms()
+        self.given(response)
         with self.journal.fact("answer of a model call"):
-            facts = {"duration_ms": elapsed, "request_id": _request_id(response)}
+            facts = {"duration_ms": elapsed, "request_id": _request_id(response), **(told or {})}
             self._answer(plain(response), facts)
 
     def streamed(
@@ -105,6 +145,7 @@ class ModelCall:
         first_byte_ms: int | None,
         completeness: Literal["complete", "partial", "aborted"],
         error: BaseException | None = None,
+        told: AnswerFacts | None = None,
     ) -> None:
         """A streamed answer ended. `chunks` is None where they may not be kept."""
         elapsed = self.elapsed_ms()
@@ -113,6 +154,7 @@ class ModelCall:
                 "duration_ms": elapsed,
                 "first_byte_ms": first_byte_ms,
                 "completeness": completeness,
+                **(told or {}),
             }
             if chunks is not None:
                 facts["stream"] = self.journal.keep.json([list(chunk) for chunk in chunks], "stream")
@@ -124,16 +166,19 @@ class ModelCall:
             kept = self.journal.keep.json([list(chunk) for chunk in chunks], "stream")
             self._append(ModelCallChunk(call_id=self.call_id, chunks=kept))
 
-    def failed(self, error: BaseException) -> None:
-        """The call raised."""
+    def failed(
+        self, error: BaseException | str, *, kind: str | None = None, will_retry: bool | None = None
+    ) -> None:
+        """The call raised, or ended without an answer, which a text describes."""
         elapsed = self.elapsed_ms()
         with self.journal.fact("failure of a model call"):
             status = getattr(error, "status_code", None)
             event = ModelCallFailed(
                 call_id=self.call_id,
                 status=status if isinstance(status, int) else None,
-                error=type_name(error),
+                error=kind or ("error" if isinstance(error, str) else type_name(error)),
                 detail=self.journal.keep.text(str(error), "error") if str(error) else None,
+                will_retry=will_retry,
                 duration_ms=elapsed,
             )
             self._append(event)
@@ -148,15 +193,16 @@ class ModelCall:
             call_id=self.call_id,
             message=_content(self.journal, taken.message, "answer"),
             envelope=None if envelope is None else keep.json(envelope, "answer"),
-            **facts_of(body),
-            **facts,
+            returned_type=self._returned_type,
+            **{**facts_of(body), **facts},
         )
+        self.usage = event.usage
         self._append(event)
 
     def _append(self, event: ModelCallAnswered | ModelCallChunk | ModelCallFailed) -> None:
         journal = self.journal
-        actor = Actor("system") if isinstance(event, ModelCallFailed) else _MODEL
-        journal.append([journal.draft(event, actor=actor, cause=self._cause)])
+        actor = _SYSTEM if isinstance(event, ModelCallFailed) else _MODEL
+        journal.append([journal.draft(event, actor=actor, cause=self._cause, grade=self._grade)])
 
 
 class ToolCall:
@@ -165,8 +211,8 @@ class ToolCall:
     def __init__(
         self,
         journal: Journal,
-        function: Callable[..., Any],
-        arguments: Mapping[str, Any],
+        function: Callable[..., Any] | None,
+        arguments: Any,
         options: ToolOptions,
     ) -> None:
         self._journal = journal
@@ -191,30 +237,76 @@ class ToolCall:
             )
             drafts = [journal.draft(requested)]
             if approval is not None:
-                used = ApprovalUsed(
-                    approval_id=approval.approval_id, call_id=self.call_id, arguments_digest=kept.digest
-                )
-                drafts.append(journal.draft(used))
-            drafts.append(journal.draft(ToolCallStarted(call_id=self.call_id), actor=Actor("system")))
+                drafts.append(journal.draft(self._use(approval, kept)))
+            if not options.get("is_denied"):
+                drafts.append(self._start())
             self._cause = journal.append(drafts)[0].seq
-        self._began = journal.surroundings.monotonic()
+        self._began: float | None = journal.surroundings.monotonic()
 
-    def returned(self, result: Any) -> None:
+    @classmethod
+    def recorded_before(cls, journal: Journal, tool: str, call_id: str, seq: int) -> "ToolCall":
+        """A call whose request stands in the session at that seq, by another process; it has not ended."""
+        call = cls.__new__(cls)
+        call._journal, call.tool, call.call_id, call._cause = journal, tool, call_id, seq
+        call._began = None
+        return call
+
+    def again(self, arguments: Any = None, approval: Approval | None = None) -> None:
+        """It starts once more before it has ended: the loop was stopped inside it, and goes on."""
+        journal = self._journal
+        with journal.intent(f"call of tool {self.tool!r}"):
+            drafts = [self._start()]
+            if approval is not None:
+                kept = journal.keep.json(plain(arguments), "arguments")
+                drafts.insert(0, journal.draft(self._use(approval, kept)))
+            journal.append(drafts)
+
+    def returned(self, result: Any, details: Any = None) -> None:
         """The tool returned."""
         with self._journal.fact("result of a tool call"):
-            self._settle("returned", result=_content(self._journal, plain(result), "result"))
+            more = None if details is None else self._journal.keep.json(plain(details), "details")
+            kept = _content(self._journal, plain(result), "result")
+            self._settle("returned", result=kept, details=more)
 
-    def failed(self, error: BaseException) -> None:
-        """The tool raised; when it was interrupted from outside, nobody can say what it did."""
+    def failed(self, error: BaseException | str, *, kind: str = "error", shown: Any = None) -> None:
+        """The tool raised; when it was interrupted from outside, nobody can say what it did.
+
+        `shown` is what the model was told of it. Where only a text is known of the error, `kind` names its class.
+        """
         with self._journal.fact("failure of a tool call"):
-            details = self._journal.keep.json(_described(error), "error")
-            outcome: Literal["failed", "unknown"] = "failed" if isinstance(error, Exception) else "unknown"
-            self._settle(outcome, error=type_name(error), details=details)
+            known = {"type": kind, "message": error} if isinstance(error, str) else _described(error)
+            self._settle(
+                "failed" if isinstance(error, str | Exception) else "unknown",
+                error=known["type"],
+                details=self._journal.keep.json(known, "error"),
+                result=None if shown is None else _content(self._journal, plain(shown), "result"),
+            )
 
-    def _settle(self, outcome: Literal["returned", "failed", "unknown"], **fields: Any) -> None:
-        elapsed = round((self._journal.surroundings.monotonic() - self._began) * 1000)
+    def denied(self, reason: str | None = None, shown: Any = None) -> None:
+        """It was refused; `shown` is what the model was told in the place of a result."""
+        with self._journal.fact("refusal of a tool call"):
+            kept = None if shown is None else _content(self._journal, plain(shown), "result")
+            self._settle("denied", error=reason, result=kept)
+
+    def lost(self, reason: str) -> None:
+        """Nobody can say how it ended."""
+        with self._journal.fact("end of a tool call"):
+            self._settle("unknown", error=reason)
+
+    def _use(self, approval: Approval, arguments: ContentRef) -> ApprovalUsed:
+        return ApprovalUsed(
+            approval_id=approval.approval_id, call_id=self.call_id, arguments_digest=arguments.digest
+        )
+
+    def _start(self) -> Draft:
+        return self._journal.draft(ToolCallStarted(call_id=self.call_id), actor=_SYSTEM)
+
+    def _settle(self, outcome: Literal["returned", "failed", "denied", "unknown"], **fields: Any) -> None:
+        elapsed = None
+        if self._began is not None:
+            elapsed = round((self._journal.surroundings.monotonic() - self._began) * 1000)
         event = ToolCallSettled(call_id=self.call_id, outcome=outcome, duration_ms=elapsed, **fields)
-        draft = self._journal.draft(event, actor=Actor("system"), cause=self._cause)
+        draft = self._journal.draft(event, actor=_SYSTEM, cause=self._cause)
         self._journal.append([draft])
 
 

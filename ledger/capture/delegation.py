@@ -25,6 +25,8 @@ class Delegation:
         how: How,
         call_id: str | None,
         budget_usd: Decimal | None,
+        *,
+        delegation_id: str | None = None,
     ) -> None:
         self._parent = parent
         self._agent = agent
@@ -32,7 +34,8 @@ class Delegation:
         self._how = how
         self._call_id = call_id
         self._budget_usd = budget_usd
-        self._delegation_id = parent.new_id()
+        self.delegation_id = delegation_id or parent.new_id()
+        """Joins start and return."""
         self._result: Any = None
         self._returned: Literal["result", "transcript", "unknown"] = "unknown"
 
@@ -43,7 +46,7 @@ class Delegation:
     def start(self, child: Journal, started: Draft) -> None:
         """Record both sides of the start."""
         event = DelegationStarted(
-            delegation_id=self._delegation_id,
+            delegation_id=self.delegation_id,
             to_session=child.session,
             to_agent=self._agent,
             how=self._how,
@@ -57,7 +60,7 @@ class Delegation:
         """Record both sides of the end."""
         outcomes: dict[str, Literal["returned", "failed"]] = {"completed": "returned", "failed": "failed"}
         event = DelegationReturned(
-            delegation_id=self._delegation_id,
+            delegation_id=self.delegation_id,
             outcome=outcomes.get(ended.outcome, "aborted"),
             from_session=child.session,
             result=_kept(child, self._result, "result"),

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ledger.errors import NotRecordedError, StoreUnavailableError
+from ledger.errors import LedgerError, NotRecordedError, StoreUnavailableError
 from ledger.events import Actor, Draft, Event, Record
+from ledger.events.record import Grade
 from ledger.protocols.requests import RequestTaker
 from ledger.recorder import ContextChain, Keeper, Recorder
 
@@ -29,13 +30,23 @@ class Journal:
     """The session's one way to the recorder. Threads may share it."""
 
     def __init__(
-        self, surroundings: Surroundings, session: str, *, agent: str | None, correlation: str, depth: int
+        self,
+        surroundings: Surroundings,
+        session: str,
+        *,
+        agent: str | None,
+        correlation: str,
+        depth: int,
+        grade: Grade = "wire",
     ) -> None:
         self.surroundings = surroundings
         self.session = session
         self.agent = agent
         self.correlation = correlation
         self.depth = depth
+        self._actor = Actor("agent", agent)
+        self.grade: Grade = grade
+        """What is told without a grade of its own is of this one: `wire` where the loop's own calls are wrapped."""
         self.lock = threading.RLock()
         """Held from the first content of an append to its end: what is staged belongs to that append."""
         self.waiting: list[Callable[[bool], bool]] = []
@@ -56,15 +67,26 @@ class Journal:
         """An id from the recorder's source of them."""
         return self.surroundings.recorder.ids()
 
-    def draft(self, event: Event, *, actor: Actor | None = None, cause: int | None = None) -> Draft:
+    def draft(
+        self,
+        event: Event,
+        *,
+        actor: Actor | None = None,
+        cause: int | None = None,
+        grade: Grade | None = None,
+    ) -> Draft:
         """An event with what this session knows around it."""
+        grade = grade or self.grade
         return Draft(
             event,
-            actor=actor or Actor("agent", self.agent),
+            # Below `wire` somebody tells us; the stamp of the ledger is then not taken for the time of the fact.
+            occurred_at=None if grade == "wire" else self.surroundings.recorder.clock(),
+            actor=actor or self._actor,
             cause=cause,
             correlation=self.correlation,
             agent=self.agent,
             depth=self.depth,
+            grade=grade,
         )
 
     def append(
@@ -83,37 +105,48 @@ class Journal:
             self._fresh()  # what was staged belonged to this append; the next one brings all that it needs
             raise
 
-    @contextmanager
-    def intent(self, what: str) -> Iterator[None]:
+    def intent(self, what: str) -> "_Recording":
         """Around the recording of an intent. Raises NotRecordedError when it fails, whatever the reason."""
-        with self.lock:
-            self.catch_up()
-            try:
-                yield
-            except NotRecordedError:
-                raise
-            except Exception as error:
-                raise NotRecordedError(
-                    f"{what} of session {self.session} could not be recorded, so it was not started: {error}"
-                ) from error
+        return _Recording(self, what, NotRecordedError, ", so it was not started")
 
-    @contextmanager
-    def fact(self, what: str) -> Iterator[None]:
+    def fact(self, what: str) -> "_Recording":
         """Around the recording of what has happened already. Raises StoreUnavailableError when it fails."""
-        with self.lock:
-            self.catch_up()
-            try:
-                yield
-            except Exception as error:
-                raise StoreUnavailableError(
-                    f"{what} of session {self.session} could not be recorded; the ledger shows what was"
-                    f" recorded before: {error}"
-                ) from error
+        return _Recording(self, what, StoreUnavailableError, "; the ledger shows what was recorded before")
 
     def catch_up(self, *, is_last: bool = False) -> None:
         """Record what happened unseen since the last append."""
+        if not self.waiting:
+            return
         waiting, self.waiting = self.waiting, []
         self.waiting += [look for look in waiting if look(is_last)]
+
+
+class _Recording:
+    """Holds the journal's lock around one recording; says what it was when that fails."""
+
+    __slots__ = ("_journal", "_kind", "_outcome", "_what")
+
+    def __init__(self, journal: Journal, what: str, kind: type[LedgerError], outcome: str) -> None:
+        self._journal = journal
+        self._what = what
+        self._kind = kind
+        self._outcome = outcome
+
+    def __enter__(self) -> None:
+        self._journal.lock.acquire()
+        try:
+            self._journal.catch_up()
+        except BaseException:
+            self._journal.lock.release()
+            raise
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._journal.lock.release()
+        if not isinstance(error, Exception) or isinstance(error, NotRecordedError):
+            return
+        raise self._kind(
+            f"{self._what} of session {self._journal.session} could not be recorded{self._outcome}: {error}"
+        ) from error
 
 
 @contextmanager

@@ -154,9 +154,13 @@ class Notes:
             f"{self._reported_tokens} tokens of usage were reported and no model call was recorded: "
             "the loop calls its model past the recorder; pass each call through run.model(...)"
         )
-        warnings.warn(f"session {self._journal.session}: {text}", RuntimeWarning, stacklevel=4)
+        return [self._say_loudly(text)]
+
+    def _say_loudly(self, text: str) -> Draft:
+        """A warning to the program, and the note that keeps it."""
+        warnings.warn(f"session {self._journal.session}: {text}", RuntimeWarning, stacklevel=5)
         note = NoteWritten(about=self._journal.session, text=self._journal.keep.text(text, "note"))
-        return [self._telling(note)]
+        return self._telling(note)
 
     def _telling(self, event: Event) -> Draft:
         return self._journal.draft(event, actor=Actor("system"))

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal, Self
 
-from ledger.capture.calls import Chunk, ModelCall
+from ledger.capture.calls import AnswerFacts, Chunk, ModelCall
 from ledger.capture.journal import beside
 from ledger.events.canonical import canonical_json, decode_json
 from ledger.protocols.assembly import assemble
@@ -24,8 +24,8 @@ Completeness = Literal["complete", "partial", "aborted"]
 """How a stream ended."""
 
 
-class _Recording:
-    """What has arrived of one streamed answer. Shared by both kinds of stream."""
+class StreamRecording:
+    """What has arrived of one streamed answer. Shared by both kinds of stream, and by hooks."""
 
     def __init__(self, call: ModelCall) -> None:
         self._call = call
@@ -53,11 +53,12 @@ class _Recording:
 
     def take(self, chunk: Any) -> bool:
         """Note a chunk; whether it is time to flush."""
+        self._call.given(chunk)
         value = plain(chunk)
         text = canonical_json(value).decode()
         elapsed = self._call.elapsed_ms()
         self._chunks.append((elapsed, text))
-        self._pieces.append(_piece(value))
+        self._pieces.append(spoken(value))
         self._new_bytes += len(text)
         return (
             len(self._chunks) - self._looked_at >= _FLUSH_CHUNKS
@@ -74,8 +75,15 @@ class _Recording:
                 self._call.flush(self._chunks[self._flushed : upto])
                 self._flushed = upto
 
-    def end(self, completeness: Completeness, error: BaseException | None = None) -> None:
-        """Record the answer, once."""
+    def end(
+        self,
+        completeness: Completeness,
+        error: BaseException | None = None,
+        *,
+        body: Any = None,
+        told: AnswerFacts | None = None,
+    ) -> None:
+        """Record the answer, once; `body` when somebody has put it together already."""
         with self._journal.lock:
             if not self._is_open:
                 return
@@ -83,10 +91,10 @@ class _Recording:
             if not self._chunks and error is not None:
                 self._call.failed(error)
                 return
-            body = self._body()
+            body = self._body() if body is None else body
             chunks = None if self._holds_secret(body) else self._chunks
             first_byte_ms = self._chunks[0][0] if self._chunks else None
-            self._call.streamed(body, chunks, first_byte_ms, completeness, error)
+            self._call.streamed(body, chunks, first_byte_ms, completeness, error, told)
 
     def _body(self) -> Any:
         return assemble(self._call.protocol, [decode_json(text) for _, text in self._chunks])
@@ -109,7 +117,7 @@ class RecordedStream:
 
     def __init__(self, source: Iterator[Any], call: ModelCall) -> None:
         self._source = source
-        self._recording = _Recording(call)
+        self._recording = StreamRecording(call)
         self._recording.hold(self)
 
     def __iter__(self) -> Self:
@@ -152,7 +160,7 @@ class AsyncRecordedStream:
 
     def __init__(self, source: AsyncIterator[Any], call: ModelCall) -> None:
         self._source = source
-        self._recording = _Recording(call)
+        self._recording = StreamRecording(call)
         self._recording.hold(self)
 
     def __aiter__(self) -> Self:
@@ -200,7 +208,7 @@ def _cut(error: BaseException) -> Completeness:
     return "partial" if isinstance(error, Exception) else "aborted"
 
 
-def _piece(value: Any) -> str:
+def spoken(value: Any) -> str:
     """The text that a chunk adds, wherever its protocol puts it."""
     if isinstance(value, str):
         return value

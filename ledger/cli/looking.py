@@ -94,10 +94,18 @@ def _print_table(rows: Iterator[SessionRow]) -> None:
             amount(row.model_calls),
             amount(_all_tokens(row)),
             {"ok": "ok", "problems": "DAMAGED"}.get(row.integrity, "-"),
-            row.name or row.agent or ("sub-agent" if row.parent else ""),
+            _about(row),
         )
     if not count:
         say("no sessions yet: `loopledger import PATH` adds some")
+
+
+def _about(row: SessionRow) -> str:
+    """Its title, after a word where it is not all there."""
+    title = row.name or row.agent or ("sub-agent" if row.parent else "")
+    if row.completeness == "complete":
+        return title
+    return f"{row.completeness}: {title}" if title else row.completeness
 
 
 def _short(row: SessionRow) -> str:

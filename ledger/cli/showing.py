@@ -60,9 +60,12 @@ def _import(store: EventStore, event: Imported) -> dict[str, Any]:
 def show_session(report: dict[str, Any]) -> None:
     """Print the facts of a session."""
     say(f"session {visible(report['id'])}", bold=True)
-    for name in ("name", "harness", "agent", "model", "grade", "started_at", "last_at", "parent", "outcome"):
+    for name in ("name", "harness", "agent", "model", "grade", "started_at", "last_at", "parent"):
         if report[name] is not None:
             _fact(name.replace("_at", ""), report[name])
+    for name in ("outcome", "completeness"):
+        if report[name] is not None:
+            _fact("answers" if name == "completeness" else name, report[name])
     tokens = {name: count for name, count in report["tokens"].items() if count is not None}
     _fact("calls", f"{report['model_calls']} of models, {report['tool_calls']} of tools")
     _fact(

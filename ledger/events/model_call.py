@@ -94,6 +94,30 @@ class ModelCallRequested(Event, name="model_call.requested"):
     attempt: int = 1
     """1 for the first attempt, 2 for the first retry."""
 
+    lane: str | None = None
+    """Conversation that the call belongs to, as the client names it: session or thread, `/`, agent."""
+
+    http: ContentRef | None = None
+    """The request around the body: `{"method", "target", "headers": [[name, value]]}`, without credentials."""
+
+    raw: ContentRef | None = None
+    """How the bytes of the body lie: a list of texts, of numbers in `raw_parts`, and null for `raw_context`."""
+
+    raw_parts: tuple[ContentRef, ...] = ()
+    """Spellings of large fields of the body."""
+
+    raw_context: Digest | None = None
+    """Last node of a chain of the messages' spellings, joined by commas."""
+
+    raw_added: int = 0
+    """Nodes at the end of that chain that this call answers for."""
+
+    raw_digest: Digest | None = None
+    """Digest of the bytes of the body as they were sent, redacted."""
+
+    at_us: int | None = None
+    """Microseconds by a monotonic clock from the start or resumption of the session to the sending."""
+
 
 class ModelCallChunk(Event, name="model_call.chunk"):
     """A part of a streamed answer arrived and was flushed, so that a crash keeps it."""
@@ -102,7 +126,8 @@ class ModelCallChunk(Event, name="model_call.chunk"):
     """The call."""
 
     chunks: ContentRef
-    """The chunks since the last flush: a list of `[milliseconds since request, text]`."""
+    """The chunks since the last flush: a list of `[milliseconds since request, text]`; for bytes that are no
+    UTF-8, `{"base64": text}` in the place of the text."""
 
 
 class ModelCallAnswered(Event, name="model_call.answered"):
@@ -136,7 +161,18 @@ class ModelCallAnswered(Event, name="model_call.answered"):
     """Provider's id of the HTTP request."""
 
     stream: ContentRef | None = None
-    """All chunks with their times: a list of `[milliseconds since request, text]`."""
+    """All chunks with their times: a list of `[milliseconds since request, text]`; for bytes that are no UTF-8,
+    `{"base64": text}` in the place of the text."""
+
+    http: ContentRef | None = None
+    """The response around the body: `{"status", "headers": [[name, value]], "ended"}`; ended `complete`, `cut` by the
+    provider, or `aborted` by the client."""
+
+    first_byte_at_us: int | None = None
+    """When the first byte came, by the clock of the request's `at_us`."""
+
+    ended_at_us: int | None = None
+    """When the last byte came, by that clock: gives the order of completion."""
 
     first_byte_ms: int | None = None
     """Milliseconds from request to first byte."""
@@ -146,6 +182,10 @@ class ModelCallAnswered(Event, name="model_call.answered"):
 
     completeness: Literal["complete", "partial", "aborted"] = "complete"
     """`partial`: the source was cut while the answer streamed; `aborted`: the client hung up."""
+
+    returned_type: str | None = None
+    """Class of the object that the loop was given, or of each chunk of a stream; None for plain JSON. A replay in
+    process gives back the same class where the program has loaded it."""
 
     revision: int = 0
     """Above 0: a fuller reading of an answer that was recorded before; it takes the place of the earlier one."""
@@ -174,6 +214,18 @@ class ModelCallFailed(Event, name="model_call.failed"):
 
     duration_ms: int | None = None
     """Milliseconds until it failed."""
+
+    http: ContentRef | None = None
+    """The response around the body, as in `model_call.answered`; None when there was none."""
+
+    stream: ContentRef | None = None
+    """The chunks of the response's body, as in `model_call.answered`."""
+
+    first_byte_at_us: int | None = None
+    """When the first byte came, by the clock of the request's `at_us`."""
+
+    ended_at_us: int | None = None
+    """When it failed, by that clock."""
 
 
 class ModelCallRetried(Event, name="model_call.retried"):

@@ -55,6 +55,9 @@ class SessionResumed(Event, name="session.resumed"):
     how: str | None = None
     """Way of resuming, in the source's words."""
 
+    environment: ContentRef | None = None
+    """What the source tells of the surroundings now (run id, trace id)."""
+
 
 class SessionEnded(Event, name="session.ended"):
     """The session ended."""
@@ -77,3 +80,25 @@ class SessionForked(Event, name="session.forked"):
 
     origin_item: str | None = None
     """Native id of that point in the source."""
+
+
+class SessionLinked(Event, name="session.linked"):
+    """Another session was found to tell of the same run: an import beside what was recorded live, or the reverse.
+
+    Both sessions get one. What both tell of happened once: whoever adds up over sessions counts it in one of them.
+    """
+
+    other: str
+    """The session that tells of the same run."""
+
+    how: tuple[Literal["response_id", "call_id", "session_id", "trace_id", "run_id"], ...]
+    """By which identifiers they were found to belong together."""
+
+    matched: int
+    """Calls of models and tools that both tell of."""
+
+    only_here: int
+    """Calls that only this session tells of."""
+
+    only_there: int
+    """Calls that only the other tells of."""

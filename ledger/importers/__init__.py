@@ -15,7 +15,7 @@ from typing import Protocol, TypeGuard, cast
 
 from ledger.errors import InputError
 from ledger.events.record import Grade
-from ledger.importers._desk import Desk, Item
+from ledger.intake import Desk, Item
 
 __all__ = ["Desk", "Importer", "Item", "Sniff", "UrlImporter", "discover", "importer_named", "reads_urls"]
 

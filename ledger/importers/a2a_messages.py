@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ledger.events import Draft
+from ledger.events.canonical import spelled
 from ledger.events.delegation import DelegationReturned, DelegationStarted
 from ledger.events.input import MessageReceived
 from ledger.events.keeping import SourceKept
@@ -14,8 +15,10 @@ from ledger.events.session import SessionStarted
 from ledger.importers import Desk, Item, Sniff
 from ledger.importers._json_pieces import partial_json
 from ledger.importers._jsonl import Damage
-from ledger.importers._plain.json_rpc import Rpc, framed, is_message, rpc_messages
-from ledger.importers._plain.scribe import Place, Scribe, utc_time
+from ledger.importers._plain.json_rpc import framed, rpc_messages
+from ledger.importers._plain.scribe import Scribe, utc_time
+from ledger.protocols.drafting import Place
+from ledger.protocols.json_rpc import Rpc, is_message
 from ledger.protocols.tool_use import text
 
 FORMAT = "a2a-messages"
@@ -132,7 +135,7 @@ class _Wire:
                 rpc.number,
             )
         method = text(message.get("method"))
-        native = str(message.get("id"))[:200]
+        native = spelled(message.get("id"))[:200]
         asked = None if method else self._asked.get(native)
         name = method or (f"answer:{asked[1]}" if asked else "answer" if is_message(message) else "other")
         scribe.desk.tally.native[name[:80]] += 1
@@ -193,7 +196,7 @@ class _Wire:
             self._remember(named, delegation)
         status = task.get("status")
         status = status if isinstance(status, dict) else {}
-        state = str(status.get("state") or "").lower().removeprefix("task_state_").replace("_", "-")
+        state = spelled(status.get("state") or "").lower().removeprefix("task_state_").replace("_", "-")
         kept = self.scribe.keep.json(task, "task")
         time = utc_time(status.get("timestamp")) or place.time
         if is_message_only and delegation is not None:

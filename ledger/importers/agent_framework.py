@@ -29,7 +29,8 @@ from ledger.importers._files import open_source
 from ledger.importers._frameworks.document import pieces_of
 from ledger.importers._harness.values import items, record, rest, words
 from ledger.importers._json_pieces import Piece, partial_json
-from ledger.importers._plain.scribe import Place, identity, utc_time
+from ledger.importers._plain.scribe import identity, utc_time
+from ledger.protocols.drafting import Place
 
 __all__ = ["CANNOT_SHOW", "FORMAT", "GRADE", "TITLE", "read", "recognizes"]
 

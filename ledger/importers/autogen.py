@@ -13,7 +13,8 @@ from ledger.importers._files import open_source
 from ledger.importers._frameworks.document import Loop, pieces_of
 from ledger.importers._harness.values import items, record, words
 from ledger.importers._json_pieces import Piece, partial_json
-from ledger.importers._plain.scribe import Place, identity
+from ledger.importers._plain.scribe import identity
+from ledger.protocols.drafting import Place
 
 __all__ = ["CANNOT_SHOW", "FORMAT", "GRADE", "TITLE", "read", "recognizes"]
 

@@ -15,7 +15,8 @@ from ledger.importers._files import open_source
 from ledger.importers._json_pieces import Torn, json_pieces, partial_json
 from ledger.importers._jsonl import Damage, json_lines
 from ledger.importers._plain.record import ChatRecord, messages_name
-from ledger.importers._plain.scribe import Place, Scribe
+from ledger.importers._plain.scribe import Scribe
+from ledger.protocols.drafting import Place
 
 FORMAT = "chat-messages"
 TITLE = "Lists of chat messages (OpenAI style; AgentDojo, tau-bench, Invariant, mini-swe-agent, Who&When, Magentic-One)"

@@ -43,6 +43,10 @@ _TYPE = re.compile(
     rb"|file-history-delta|last-prompt|mode|permission-mode|api-request(?:-shape|-blob)?|cost-state|tools-used"
     rb'|atis-latch|custom-title|agent-name|ai-title|pr-link|tag|content-replacement)"'
 )
+_BARE = re.compile(
+    rb'\A\{"type":"(?:user|assistant)","timestamp":"[^"]{1,40}","message":\{"(?:role|content)":'
+)
+"""A row whose ids somebody took away."""
 _COMPANION = re.compile(r"agent-[^/]+\.meta\.json$")
 
 
@@ -51,7 +55,8 @@ def recognizes(sniff: Sniff) -> bool:
     if _COMPANION.search(sniff.path.name):
         return b'"agentType"' in sniff.start
     start = sniff.start.removeprefix(b"\xef\xbb\xbf").lstrip(b"\0\r\n\t ")
-    return start.startswith(b"{") and bool(_TYPE.search(sniff.start)) and bool(_ROW.search(sniff.start))
+    rows = bool(_TYPE.search(sniff.start)) and bool(_ROW.search(sniff.start))
+    return start.startswith(b"{") and (rows or bool(_BARE.match(start)))
 
 
 def read(path: Path, desk: Desk) -> Iterator[Item]:
@@ -70,6 +75,7 @@ def _companion(path: Path, desk: Desk) -> Iterator[Item]:
             if isinstance(entry, Damage):
                 event: Any = desk.damage(entry.number, entry.reason, entry.raw)
             else:
+                desk.tally.native["agent-meta"] += 1
                 event = SourceKept(
                     native_type="agent-meta", recognized=True, body=desk.keep.json(entry.value)
                 )

@@ -82,7 +82,12 @@ def read(path: Path, desk: Desk) -> Iterator[Item]:
     if shape == "evalset":
         yield from _evalset(path, desk, record(partial_json(start)))
     elif shape == "turns":
-        turns = [piece.value for piece in _pieces(path, desk) if isinstance(piece, Piece)]
+        turns = []
+        for piece in _pieces(path, desk):
+            if isinstance(piece, Item):
+                yield piece
+            else:
+                turns.append(piece.value)
         yield from old_items(turns, desk)
     else:
         yield from _session(path, desk, record(partial_json(start)))

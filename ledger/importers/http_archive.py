@@ -12,9 +12,10 @@ from ledger.events.record import Grade
 from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
 from ledger.importers._json_pieces import Piece, Torn, json_pieces, partial_json
-from ledger.importers._plain.scribe import Place, utc_time
+from ledger.importers._plain.scribe import utc_time
 from ledger.importers._plain.wire import HttpExchange, WireLog
 from ledger.importers._yaml_pieces import yaml_pieces
+from ledger.protocols.drafting import Place
 from ledger.protocols.http_bodies import pairs_of
 from ledger.protocols.tool_use import text
 

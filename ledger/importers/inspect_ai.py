@@ -12,7 +12,8 @@ from ledger.importers._files import open_source
 from ledger.importers._inspect.archive import ARCHIVE_ERRORS, Archive, open_archive
 from ledger.importers._inspect.sample import Run, read_sample
 from ledger.importers._json_pieces import Torn, json_pieces, partial_json
-from ledger.importers._plain.scribe import Place, Scribe
+from ledger.importers._plain.scribe import Scribe
+from ledger.protocols.drafting import Place
 
 FORMAT = "inspect"
 TITLE = "Inspect AI logs (.eval with deflate or zstandard, .json; 0.3.41 to 0.3.285)"

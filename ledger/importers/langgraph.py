@@ -9,7 +9,8 @@ from pathlib import Path
 from ledger.importers import Desk, Item, Sniff
 from ledger.importers._langgraph import postgres, scribe
 from ledger.importers._langgraph.messages import Messages
-from ledger.importers._langgraph.saver import Saver, SqliteSaver, is_saver
+from ledger.importers._langgraph.saver import Saver
+from ledger.importers._langgraph.sqlite import SqliteSaver, is_saver
 from ledger.importers._langgraph.thread import ThreadReader
 from ledger.importers._langgraph.values import Decoder
 from ledger.importers._postgres import PostgresDatabase, is_postgres

@@ -17,8 +17,9 @@ from ledger.importers._files import open_source
 from ledger.importers._json_pieces import Torn, json_pieces, partial_json
 from ledger.importers._jsonl import Damage, json_lines
 from ledger.importers._langsmith.messages import body_of, message_of, usage_of_outputs
-from ledger.importers._plain.exchanges import Ask, Exchanges
-from ledger.importers._plain.scribe import Place, Scribe, milliseconds_between, utc_time
+from ledger.importers._plain.scribe import Scribe, milliseconds_between, utc_time
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Ask, Exchanges
 from ledger.protocols.tool_use import ToolResult, ToolUse, text
 
 FORMAT = "langsmith"

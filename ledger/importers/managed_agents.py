@@ -19,9 +19,10 @@ from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
 from ledger.importers._json_pieces import partial_json
 from ledger.importers._jsonl import Damage, json_lines
-from ledger.importers._plain.scribe import Place, Scribe, utc_time
-from ledger.importers._plain.tools import ToolCalls
+from ledger.importers._plain.scribe import Scribe, utc_time
+from ledger.protocols.drafting import Place
 from ledger.protocols.responses import usage_of
+from ledger.protocols.tool_calls import ToolCalls
 from ledger.protocols.tool_use import ToolResult, ToolUse, text
 
 FORMAT = "managed-agents"

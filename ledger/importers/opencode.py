@@ -72,11 +72,13 @@ def _projections(
     database: Database, desk: Desk, logged: set[str], tables: dict[str, tuple[str, ...]]
 ) -> Iterator[Item]:
     """Sessions that have no events of their own: told from the tables that hold their last state."""
-    columns = tables["session"]
+    columns = tables.get("session", ())
+    if not columns or "message" not in tables or "part" not in tables:
+        return
     for row in database.rows("select * from session order by id"):
         found = dict(zip(columns, row, strict=True))
-        session = words(found.get("id"))
-        if session is None or session in logged:
+        session = words(found.get("id")) or desk.fallback_session(FORMAT)
+        if session in logged:
             continue
         reader = SessionReader(desk, FORMAT, session)
         desk.tally.lines += 1
@@ -88,12 +90,18 @@ def _projections(
         }
         info |= {"id": session, "parentID": found.get("parent_id")}
         yield from reader.event("session", desk.tally.lines, "session.created", {"info": info}, b"")
-        yield from _messages(database, desk, reader, session)
+        yield from _messages(database, desk, reader, found.get("id"))
         yield from reader.finish()
+    lost = "select distinct session_id from message where session_id not in (select id from session)"
+    for (name,) in list(database.rows(lost)):  # messages whose session has no row
+        if words(name) not in logged:
+            reader = SessionReader(desk, FORMAT, words(name) or desk.fallback_session(FORMAT))
+            yield from _messages(database, desk, reader, name)
+            yield from reader.finish()
 
 
-def _messages(database: Database, desk: Desk, reader: SessionReader, session: str) -> Iterator[Item]:
-    query = "select id, data from message where session_id = ? order by time_created, id"
+def _messages(database: Database, desk: Desk, reader: SessionReader, session: Any) -> Iterator[Item]:
+    query = "select id, data from message where session_id is ? order by time_created, id"
     parts = "select id, data from part where message_id = ? order by time_created, id"
     for name, data in database.rows(query, (session,)):
         desk.tally.lines += 1

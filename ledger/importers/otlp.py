@@ -14,11 +14,11 @@ from pathlib import Path
 from ledger.events import Draft, Source
 from ledger.events.keeping import SourceKept
 from ledger.importers import Desk, Item, Sniff
-from ledger.importers._otlp.companion import Beside, companion_of, sender_of
-from ledger.importers._otlp.draft import FORMAT, GRADE
-from ledger.importers._otlp.mapping import Mapper
+from ledger.importers._otlp.companion import beside, companion_of, sender_of
 from ledger.importers._otlp.reading import Broken, Other, entries, looks_like_otlp
-from ledger.importers._otlp.trace import Window
+from ledger.otlp.draft import FORMAT, GRADE
+from ledger.otlp.mapping import Mapper
+from ledger.otlp.trace import Window
 
 __all__ = ["CANNOT_SHOW", "FORMAT", "GRADE", "TITLE", "read", "recognizes"]
 
@@ -48,7 +48,7 @@ def recognizes(sniff: Sniff) -> bool:
 
 def read(path: Path, desk: Desk) -> Iterator[Item]:
     """The file's items: trace by trace, each with children after parents."""
-    mapper = Mapper(desk, file=desk.file, sender=sender_of(path), beside=Beside(companion_of(path)))
+    mapper = Mapper(desk, file=desk.file, sender=sender_of(path), beside=beside(companion_of(path)))
     window = Window(_HELD_BYTES, _HELD_RECORDS)
     fallback = desk.fallback_session(FORMAT)
     places = 0

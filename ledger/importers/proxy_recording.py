@@ -11,8 +11,9 @@ from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
 from ledger.importers._json_pieces import partial_json
 from ledger.importers._jsonl import Damage, json_lines
-from ledger.importers._plain.scribe import Place, utc_time
+from ledger.importers._plain.scribe import utc_time
 from ledger.importers._plain.wire import HttpExchange, WireLog
+from ledger.protocols.drafting import Place
 from ledger.protocols.http_bodies import pairs_of
 from ledger.protocols.tool_use import text
 

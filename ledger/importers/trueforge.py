@@ -95,16 +95,22 @@ def _list(path: Path, desk: Desk) -> Iterator[Item]:
         yield from readers.event(record(row), index)
 
 
+_SESSIONS = """
+select session_id from (
+    select session_id, created_at from session
+    union all
+    select distinct session_id, null from session_event
+    where not exists (select 1 from session where session.session_id is session_event.session_id)
+) order by created_at is null, created_at, session_id
+"""  # events whose session has no row are told all the same
+
+
 def _database_items(database: Database, desk: Desk) -> Iterator[Item]:
-    sessions = [
-        name
-        for row in database.rows("select session_id from session order by created_at, session_id")
-        if (name := words(row[0]))
-    ]
-    query = "select turn_id, event, created_at from session_event where session_id = ? order by event_id"
-    for session in sessions:
+    query = "select turn_id, event, created_at from session_event where session_id is ? order by event_id"
+    for (session,) in list(database.rows(_SESSIONS)):
         desk.tally.lines += 1
-        readers = _Readers(desk, session)
+        desk.tally.native["session"] += 1
+        readers = _Readers(desk, words(session) or desk.fallback_session(FORMAT))
         lost = list(_lost(database, session))
         readers.has_contexts = bool(lost)
         current: Any = None
@@ -119,21 +125,22 @@ def _database_items(database: Database, desk: Desk) -> Iterator[Item]:
                     desk.tally.lines, f"an event of session {session}: {failure}", event
                 )
                 continue
-            yield from readers.event({"turn_id": turn, "event": value}, desk.tally.lines)
+            native = {"turn_id": None if isinstance(turn, bytes) else turn, "event": value}
+            yield from readers.event(native, desk.tally.lines)
         yield from _told_lost(database, readers, lost, None)
 
 
 _Lost = tuple[str, str | None, str | None, list[Any], list[Any]]
 
 
-def _lost(database: Database, session: str) -> Iterator[_Lost]:
+def _lost(database: Database, session: Any) -> Iterator[_Lost]:
     """Thread, turn before, turn, and context rows of both, where one turn had rows that the next has no more."""
     if "turn_thread_context" not in database.tables():
         return
     query = (
         "select context.thread_id, context.turn_id, context.append_id from turn_thread_context as context "
         "join turn on turn.session_id = context.session_id and turn.turn_id = context.turn_id "
-        "where context.session_id = ? order by context.thread_id, turn.created_at, context.turn_id, context.pos"
+        "where context.session_id is ? order by context.thread_id, turn.created_at, context.turn_id, context.pos"
     )
     before: tuple[str | None, str | None, list[Any]] = (None, None, [])
     now: tuple[str | None, str | None, list[Any]] = (None, None, [])

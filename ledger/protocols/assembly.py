@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ledger.events.canonical import decode_json
+from ledger.events.canonical import decode_json, spelled
 
 
 def assemble(protocol: str, chunks: list[Any]) -> Any:
@@ -173,7 +173,7 @@ def _gemini(chunks: list[Any]) -> dict[str, Any] | None:
             case [dict() as candidate, *_]:
                 first |= {name: value for name, value in candidate.items() if name != "content"}
                 content = _dict(candidate.get("content"))
-                role = str(content.get("role") or role)
+                role = spelled(content.get("role") or role)
                 for part in content.get("parts") or ():
                     _add_part(parts, part)
     if not body and not first and not parts:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 import zstandard
 
-from ledger.events.canonical import decode_json
+from ledger.events.canonical import decode_json, spelled
 from ledger.protocols.assembly import assemble
 
 _LARGEST_BODY = 256 * 1024 * 1024
@@ -148,7 +148,7 @@ def _pair(entry: Any) -> list[tuple[Any, Any]]:
 
 
 def _word(value: Any) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    return value.decode("latin-1") if isinstance(value, bytes) else spelled(value)
 
 
 def _has_long_number(data: bytes) -> bool:

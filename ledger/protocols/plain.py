@@ -15,8 +15,10 @@ import orjson
 _OMITTED = frozenset({"NotGiven", "Omit"})
 """Names of the marks by which SDKs say that an argument was left out."""
 
-_STRICT = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-_STRICT |= orjson.OPT_PASSTHROUGH_SUBCLASS
+_LEVELS = 200
+
+_EXACT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+_STRICT = _EXACT | orjson.OPT_SORT_KEYS
 
 
 def fingerprint(value: Any) -> bytes | None:
@@ -29,6 +31,17 @@ def fingerprint(value: Any) -> bytes | None:
 
 def plain(value: Any) -> Any:
     """The value as JSON: a new one where anything had to be changed. Any depth; a circle becomes a text."""
+    try:
+        copy = orjson.loads(orjson.dumps(value, option=_EXACT))
+        if copy == value:  # not so for NaN, a tuple, an enumeration: what the way there and back has changed
+            return copy
+    except Exception:  # noqa: BLE001, S110 - no JSON, or somebody else's `__eq__`: looked at one by one
+        pass
+    return walked(value)
+
+
+def walked(value: Any) -> Any:
+    """What `plain` gives, made one by one."""
     root: list[Any] = [None]
     inside: set[int] = set()
     stack: list[tuple[str, Any, Any, Any]] = [("visit", value, root, 0)]
@@ -49,6 +62,21 @@ def plain(value: Any) -> Any:
         else:
             into[key] = _scalar(unpacked)
     return root[0]
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a JSON value has more levels than code that recurses can be given, whoever calls it."""
+    level = [value]
+    for _ in range(_LEVELS):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list | tuple)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def is_omitted(value: Any) -> bool:

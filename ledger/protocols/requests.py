@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from ledger.events import ContentRef
-from ledger.events.canonical import canonical_json, decode_json
+from ledger.events.canonical import canonical_json, decode_json, spelled
 from ledger.events.session import ArtifactInForce
 from ledger.protocols.plain import fingerprint, is_omitted, plain
 from ledger.recorder import ContextChain, Keeper
@@ -65,7 +65,7 @@ class RequestTaker:
     def take(self, protocol: str, request: Mapping[str, Any]) -> RequestParts:
         """Keep a request's parts."""
         fields = {name: value for name, value in request.items() if not is_omitted(value)}
-        messages_name, system_name = _SHAPES.get(protocol, ("messages", None))
+        messages_name, system_name = _SHAPES.get(protocol, ("messages", "system"))
         model = fields.pop("model") if isinstance(fields.get("model"), str) else None
         if model is not None:
             model = self._keeper.scalar(model, "request/model")
@@ -123,7 +123,7 @@ class RequestTaker:
             return _Messages(refs[1:], system=refs[0])
         return _Messages(refs)
 
-    def _message(self, message: Any) -> tuple[ContentRef, bytes]:
+    def _message(self, message: Any, where: str = "request/message") -> tuple[ContentRef, bytes]:
         mark = fingerprint(message)
         if mark is None:
             message = plain(message)
@@ -131,7 +131,7 @@ class RequestTaker:
         key = hashlib.sha256(mark).digest()
         known = self._known.get(key)
         if known is None:
-            ref, content = self._keeper.json_with_bytes(plain(message), "request/message")
+            ref, content = self._keeper.json_with_bytes(plain(message), where)
             known = Kept(ref, None if content == mark else content)
             self._known[key] = known
             if len(self._known) > _MESSAGES_KEPT:
@@ -139,7 +139,8 @@ class RequestTaker:
         return known.ref, mark if known.content is None else known.content
 
     def _keep(self, value: Any, where: str) -> tuple[ContentRef, bytes]:
-        return self._keeper.json_with_bytes(plain(value), where)
+        """As for a message: system prompt and tools come again with every request."""
+        return self._message(value, where)
 
     def _changed(
         self, system: ContentRef | None, tools: ContentRef | None, tools_content: bytes | None
@@ -185,5 +186,5 @@ def _tools(tools: Any) -> list[Any]:
 def _tool_name(tool: Any) -> str:
     inner = tool.get("function", tool) if isinstance(tool, dict) else tool
     if isinstance(inner, dict):
-        return str(inner.get("name") or inner.get("type") or "unnamed")
+        return spelled(inner.get("name") or inner.get("type") or "unnamed")
     return "unnamed"

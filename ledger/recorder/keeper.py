@@ -1,12 +1,14 @@
 """Takes content in: redact, canonicalise, digest, stage for the next append. Content never skips this path."""
 
+import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, Literal
 
 from ledger.events import ContentRef
-from ledger.events.canonical import canonical_json
+from ledger.events.canonical import canonical_json, decode_json
 from ledger.events.credential import SecretRedacted
+from ledger.recorder.spelling import pack_spelling
 from ledger.redaction import Finding, Redactor
 from ledger.store.content import BlobRow, NodeRow, chain_node, content_digest, pack_blob
 from ledger.store.rows import Attachments
@@ -59,6 +61,37 @@ class Keeper:
         self._note(findings, where)
         return self._stage(clean, "bytes")
 
+    def spelling(self, raw: bytes, kept: Container[str], name: str | None = None) -> tuple[ContentRef, bytes]:
+        """Keep how a JSON value was spelled; give also the bytes. The secrets in it are those of the value.
+
+        `kept` holds the digests of values that are kept: a spelling of one of these is small. `name`: the field that
+        the value stands in.
+        """
+        spelled, canonical = self.spelled(raw, decode_json(raw), name)
+        digest = content_digest(self._salt, canonical)
+        blob = pack_spelling(spelled, digest if digest.hex() in kept else None, canonical)
+        return self._stage(blob, "bytes"), spelled
+
+    def spelled_bytes(self, raw: bytes) -> tuple[ContentRef, bytes]:
+        """Keep bytes that are no JSON in the form of a spelling; give also the bytes."""
+        clean, findings = self._redactor.body(raw)
+        self._note(findings, "request")
+        return self._stage(pack_spelling(clean, None, b""), "bytes"), clean
+
+    def spelled(self, raw: bytes, value: Any, name: str | None = None) -> tuple[bytes, bytes]:
+        """The bytes of a JSON value without its secrets, and its canonical form. `name`: the field it stands in."""
+        clean, findings = self._redactor.value(value if name is None else {name: value})
+        if name is not None:
+            clean = next(iter(clean.values()))
+        body, found = self._redactor.body(raw)
+        if (findings or found) and not _is_json(body, clean):
+            # A secret that only one of the two readings shows: the value decides, its bytes are written anew.
+            try:
+                body = json.dumps(clean, separators=(",", ":")).encode()
+            except RecursionError:
+                body = canonical_json(clean)
+        return body, canonical_json(clean)
+
     def scalar(self, text: str, where: str = "") -> str:
         """A short text that an event carries itself, without its secrets."""
         clean, findings = self._redactor.text(text)
@@ -73,7 +106,15 @@ class Keeper:
 
     def is_clean(self, text: str) -> bool:
         """Whether a text holds no secret: for what must not be cut where a secret might lie."""
-        return not self._redactor.text(text)[1]
+        return self._redactor.is_clean(text)
+
+    def is_clean_value(self, value: Any) -> bool:
+        """The same for a JSON value."""
+        return not self._redactor.value(value)[1]
+
+    def cleaned(self, content: bytes) -> bytes:
+        """Bytes without the secrets in them; these are not told again."""
+        return self._redactor.body(content)[0]
 
     def digest(self, content: bytes) -> str:
         """Keyed digest of bytes that are not kept themselves."""
@@ -134,3 +175,11 @@ class Keeper:
                     where=place, kind=finding.kind, secret_digest=finding.digest, count=finding.count
                 )
             )
+
+
+def _is_json(raw: bytes, value: Any) -> bool:
+    """Whether bytes are the JSON of a value."""
+    try:
+        return bool(decode_json(raw) == value)
+    except (ValueError, RecursionError):
+        return False

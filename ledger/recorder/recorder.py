@@ -1,9 +1,10 @@
 """Stamps drafts and appends them: clock and ids come in as arguments, content through a Keeper."""
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import lru_cache
 
 from ledger.events import Draft, Event, Record
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
@@ -21,7 +22,13 @@ _SAFE_CLASSES = (None, "read", "write")
 
 def utc_now() -> str:
     """The time, RFC 3339 UTC to the microsecond."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+    return f"{_to_the_second(seconds)}.{nanoseconds // 1000:06d}Z"
+
+
+@lru_cache(maxsize=2)
+def _to_the_second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
 def new_id() -> str:
@@ -73,9 +80,7 @@ class Recorder:
         durable: bool = False,
     ) -> list[Record]:
         """Append to several sessions, all or nothing. What returns is kept (durably, for facts that must be)."""
-        cleaned = {
-            session: [self._clean(draft, keeper) for draft in group] for session, group in drafts.items()
-        }
+        cleaned = self._cleaned(drafts, keeper)
         if findings := keeper.take_findings():
             group = next(reversed(cleaned.values()))
             group.extend(Draft(finding, grade=group[0].grade if group else "wire") for finding in findings)
@@ -92,16 +97,30 @@ class Recorder:
         keeper.committed()
         return records
 
-    def _clean(self, draft: Draft, keeper: Keeper) -> Draft:
+    def _cleaned(self, drafts: Mapping[str, Sequence[Draft]], keeper: Keeper) -> dict[str, list[Draft]]:
         """Secrets can also stand in an event's own words: a path, a target, an error text."""
-        event = draft.event
-        texts = [value for value in event.__dict__.values() if type(value) is str and not _is_digest(value)]
-        actor = draft.actor
-        texts.extend(text for text in (draft.agent, draft.correlation, actor and actor.id) if text)
-        if draft.source is not None:
-            texts.extend(text for text in (draft.source.file, draft.source.item) if text)
-        if not self.redactor.text("\n".join(texts))[1]:
+        if self._is_clean([draft for group in drafts.values() for draft in group]):
+            return {session: list(group) for session, group in drafts.items()}
+        return {session: [self._clean(draft, keeper) for draft in group] for session, group in drafts.items()}
+
+    def _is_clean(self, drafts: Sequence[Draft]) -> bool:
+        """Whether the words of some drafts hold no secret: asked once for all of them."""
+        texts: list[str | None] = []
+        for draft in drafts:
+            texts += [
+                text for text in draft.event.__dict__.values() if type(text) is str and not _is_digest(text)
+            ]
+            texts += draft.agent, draft.correlation
+            if draft.actor is not None:
+                texts.append(draft.actor.id)
+            if draft.source is not None:
+                texts += draft.source.file, draft.source.item
+        return self.redactor.is_clean("\n".join([text for text in texts if text]))
+
+    def _clean(self, draft: Draft, keeper: Keeper) -> Draft:
+        if self._is_clean([draft]):
             return draft
+        event, actor = draft.event, draft.actor
         changes = {
             name: clean
             for name, value in event.__dict__.items()

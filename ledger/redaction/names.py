@@ -91,7 +91,12 @@ _WEAK_NAME = Name(1, False)
 
 def judge_text(name: str) -> Name:
     """The verdict on a name given as text."""
-    return judge(name.encode("utf-8", "surrogatepass")) if len(name) <= 100 else NOTHING
+    return _judge_text(name) if len(name) <= 100 else NOTHING
+
+
+@lru_cache(maxsize=8192)
+def _judge_text(name: str) -> Name:
+    return judge(name.encode("utf-8", "surrogatepass"))
 
 
 @lru_cache(maxsize=8192)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ledger.redaction.findings import Digester, Finding, Span, tally
-from ledger.redaction.names import Name, judge_text
+from ledger.redaction.names import NOTHING, Name, judge_text
 from ledger.redaction.rules import Rule
 from ledger.redaction.scanner import Scanner
 from ledger.redaction.tree import Copy, Leaf, pointer, strings
@@ -34,6 +34,10 @@ class Redactor:
             return text, ()
         return redacted, tally((kind, "", digest) for kind, digest in found)
 
+    def is_clean(self, text: str) -> bool:
+        """Whether a text holds no secret."""
+        return not self._scanner.find(text.encode("utf-8", "surrogatepass"))
+
     def body(self, raw: bytes) -> tuple[bytes, tuple[Finding, ...]]:
         """Raw bytes (an HTTP body, a stream) without their secrets; all other bytes stay as they are."""
         redacted, found = self._bytes(raw, is_text=False)
@@ -45,9 +49,15 @@ class Redactor:
             return self.text(value)
         if not isinstance(value, dict | list):
             return value, ()
+        sights = strings(value)
+        suspects = self._scanner.suspects([sight[2] for sight in sights])
+        suspects |= {index for index, sight in enumerate(sights) if sight[3] is not NOTHING}
+        if not suspects:
+            return value, ()
         copy = Copy()
         found: list[tuple[str, str, str]] = []
-        for leaf in strings(value):
+        for index in sorted(suspects):
+            leaf = Leaf(*sights[index])
             redacted, secrets = self._leaf(leaf)
             if secrets:
                 copy.put(leaf, redacted)

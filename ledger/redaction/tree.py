@@ -3,7 +3,6 @@
 Must not recurse and must not touch its input.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
 from ledger.redaction.names import NOTHING, Name, judge_text
@@ -19,6 +18,7 @@ _INNER_KEYS = frozenset(
 )
 _KEY_PARTS = frozenset(("d", "p", "q", "dp", "dq", "qi", "k"))
 _SECRET = Name(2, False)
+_TAKEN = (str, dict, list)
 
 
 class Node(NamedTuple):
@@ -56,45 +56,64 @@ class Leaf(NamedTuple):
     """Whether the string is a dictionary key."""
 
 
-def strings(value: dict[str, Json] | list[Json]) -> Iterator[Leaf]:
+Sight = tuple[Node, str | int, str, Name, str, bool]
+"""The fields of a leaf. Nearly all strings are clean: only for the others a leaf is made."""
+
+
+def strings(value: dict[str, Json] | list[Json]) -> list[Sight]:
     """Every string of four characters and more, keys included, with what its surroundings call it."""
+    found: list[Sight] = []
     stack: list[tuple[Node, Name, str]] = [(Node(None, "", value), NOTHING, "")]
     while stack:
         node, inherited, label = stack.pop()
         container = node.container
         if isinstance(container, dict):
-            yield from _of_dict(node, container, inherited, label, stack)
+            _of_dict(node, container, inherited, label, stack, found)
         else:
-            yield from _of_list(node, container, inherited, label, stack)
+            _of_list(node, container, inherited, label, stack, found)
+    return found
 
 
 def _of_dict(
-    node: Node, container: dict[str, Json], inherited: Name, label: str, stack: list[tuple[Node, Name, str]]
-) -> Iterator[Leaf]:
+    node: Node,
+    container: dict[str, Json],
+    inherited: Name,
+    label: str,
+    stack: list[tuple[Node, Name, str]],
+    found: list[Sight],
+) -> None:
     pair, pair_label = _pair_name(container)
     is_key_set = "kty" in container
+    has_context = is_key_set or pair.strength or inherited.strength
     for key, item in container.items():
         if type(key) is str and len(key) >= 6:
-            yield Leaf(node, key, key, NOTHING, "", True)
-        if item is None or item is True or item is False or not isinstance(item, str | dict | list):
+            found.append((node, key, key, NOTHING, "", True))
+        if not isinstance(item, _TAKEN):
             continue
         name, named = judge_text(key) if type(key) is str else NOTHING, key
-        if pair.strength and key in _VALUE_KEYS:
-            name, named = pair, pair_label
-        elif inherited.strength >= 2 and key in _INNER_KEYS:
-            name, named = inherited, label
-        elif (inherited.strength >= 2 and "cookie" in label.lower()) or (is_key_set and key in _KEY_PARTS):
-            name = _SECRET
-        if isinstance(item, str):
-            if len(item) >= 4:
-                yield Leaf(node, key, item, name, named, False)
-        else:
+        if has_context:
+            if pair.strength and key in _VALUE_KEYS:
+                name, named = pair, pair_label
+            elif inherited.strength >= 2 and key in _INNER_KEYS:
+                name, named = inherited, label
+            elif (inherited.strength >= 2 and "cookie" in label.lower()) or (
+                is_key_set and key in _KEY_PARTS
+            ):
+                name = _SECRET
+        if not isinstance(item, str):
             stack.append((Node(node, key, item), name, named))
+        elif len(item) >= 4:
+            found.append((node, key, item, name, named, False))
 
 
 def _of_list(
-    node: Node, container: list[Json], inherited: Name, label: str, stack: list[tuple[Node, Name, str]]
-) -> Iterator[Leaf]:
+    node: Node,
+    container: list[Json],
+    inherited: Name,
+    label: str,
+    stack: list[tuple[Node, Name, str]],
+    found: list[Sight],
+) -> None:
     is_pair = len(container) == 2
     flag, flag_label = NOTHING, ""
     for index, item in enumerate(container):
@@ -104,7 +123,7 @@ def _of_list(
                 name, named = flag, flag_label
             flag, flag_label = NOTHING, ""
             if len(item) >= 4:
-                yield Leaf(node, index, item, name, named, False)
+                found.append((node, index, item, name, named, False))
                 if item.startswith("-") or (is_pair and index == 0):
                     flag, flag_label = _flag_name(item, is_pair and not item.startswith("-"), container), item
         elif isinstance(item, dict | list):
@@ -126,7 +145,7 @@ def _flag_name(item: str, is_pair: bool, container: list[Json]) -> Name:
 
 def _pair_name(container: dict[str, Json]) -> tuple[Name, str]:
     """The verdict on `{"name": ..., "value": ...}` and its kin."""
-    if len(container) < 2 or len(container) > 12:
+    if not 2 <= len(container) <= 12 or _VALUE_KEYS.isdisjoint(container):
         return NOTHING, ""
     for key in _NAME_KEYS:
         label = container.get(key)

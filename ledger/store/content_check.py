@@ -26,7 +26,7 @@ ProblemKind = Literal[
 _CHECKED_KEPT = 100_000
 _NAMED_KEPT = 10_000
 _CHUNK = 1_000
-_CONTEXT_FIELDS = ("context", "context_before", "context_after")
+_CONTEXT_FIELDS = ("context", "context_before", "context_after", "raw_context")
 
 
 class Problem(NamedTuple):
@@ -70,13 +70,13 @@ class ContentCheck:
         rest = fields.get("source", {}).get("rest")
         if rest is not None:
             self._blob(session, seq, bytes.fromhex(rest), None)
-        added = data.get("context_added", 0)
+        added = {"context_before": 1, "raw_context": data.get("raw_added", 0)}
         for name in _CONTEXT_FIELDS:
             node = data.get(name)
             if node is not None and not isinstance(
                 node, dict
             ):  # what a decider was shown is a blob, checked above
-                count = max(added, 1) if name != "context_before" else 1
+                count = max(added.get(name, data.get("context_added", 0)), 1)
                 self._nodes(session, seq, bytes.fromhex(node), count)
 
     def _blob(self, session: str, seq: int, digest: bytes, size: int | None) -> None:

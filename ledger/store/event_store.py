@@ -44,7 +44,7 @@ class EventStore:
         self._waiting_lock = threading.Lock()
         self._commit_lock = threading.Lock()
         self._news = threading.Condition()
-        self._commits = 0
+        self._commits = self._followers = 0
         self.salt = self.recorder.get_meta("salt", secrets.token_bytes(32))
         """Key of all content digests of this ledger, 32 bytes."""
         schema = self.recorder.get_meta("schema", SCHEMA_VERSION)
@@ -109,33 +109,34 @@ class EventStore:
         finally:
             for request in batch:
                 request.done = True
-        with self._news:
-            self._commits += 1
-            self._news.notify_all()
+        self._commits += 1  # by one thread at a time: the one that commits
+        if self._followers:
+            with self._news:
+                self._news.notify_all()
 
     def _try_commit(self, batch: list[Request]) -> bool:
         heads: dict[str, Head] = {}
         before: dict[str, Head] = {}
         linked: list[Linked] = []
+        attachments: list[Attachments] = []
         key_rows: list[KeyRow] = []
         for request in batch:
-            request.error = self._unexpected(request, heads)
+            request.error = self._unexpected(request, heads) if request.expect else None
             if request.error is not None:
                 continue
+            attachments.append(request.attachments)
             for session, drafts in request.drafts.items():
                 head = heads.get(session) or before.setdefault(session, self._head(session))
-                base = head.seq
-                head = link(request, session, drafts, head, linked)
-                heads[session] = head
-                key_rows.extend(
-                    KeyRow(key.key, key.line, base + 1 + key.place, key.check)
-                    for key in request.keys
-                    if key.session == session
-                )
-        alive = [request for request in batch if request.error is None]
-        if not alive:
+                heads[session] = link(request, session, drafts, head, linked)
+                if request.keys:
+                    key_rows += [
+                        KeyRow(key.key, key.line, head.seq + 1 + key.place, key.check)
+                        for key in request.keys
+                        if key.session == session
+                    ]
+        if not attachments:
             return True
-        together = _together([request.attachments for request in alive], key_rows)
+        together = _together(attachments, key_rows)
         try:
             positions = self._insert(linked, together, before)
         except IntegrityError:
@@ -252,7 +253,9 @@ class EventStore:
                 yield record
                 after = record.position
             with self._news:
+                self._followers += 1
                 self._news.wait_for(lambda: self._commits != seen, poll_s)  # noqa: B023 - called here and now
+                self._followers -= 1
 
     def resolve(self, name: str) -> str:
         """The session whose id is `name` or starts with it. Raises SessionNotFoundError, AmbiguousSessionError."""
@@ -302,7 +305,7 @@ class EventStore:
 
 def _together(parts: list[Attachments], keys: list[KeyRow]) -> Attachments:
     if len(parts) == 1:
-        return parts[0]._replace(keys=keys)
+        return parts[0]._replace(keys=keys) if keys else parts[0]
     return Attachments(
         blobs=[row for part in parts for row in part.blobs],
         nodes=[row for part in parts for row in part.nodes],

@@ -33,6 +33,9 @@ _TABLES = Path(__file__).with_name("sqlite_tables.sql")
 _DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises: its bytes can stand in a message of SQLite that is then no text."""
 _DEFINITIONS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
+_INSERT = (
+    "INSERT INTO stored_events (originator_id, originator_version, topic, state, hash) VALUES (?,?,?,?,?)"
+)
 _EVENT_COLUMNS = "nid, originator_id, originator_version, topic, state"
 
 
@@ -136,6 +139,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
             (stored.originator_id, stored.originator_version, stored.topic, stored.state, digest)
             for stored, digest in zip(stored_events, hashes, strict=True)
         ]
+        last = 0
         with self._lock:
             writer = self._writing()
             if attachments.durable:
@@ -145,13 +149,10 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
             try:
                 writer.execute("BEGIN IMMEDIATE")
                 self._insert_attachments(writer, attachments)
-                cursor = writer.executemany(
-                    "INSERT INTO stored_events (originator_id, originator_version, topic, state, hash)"
-                    " VALUES (?,?,?,?,?)",
-                    rows,
-                )
-                last: int = writer.execute("SELECT max(nid) FROM stored_events").fetchone()[0] or 0
-                cursor.close()
+                if len(rows) > 1:
+                    writer.executemany(_INSERT, rows[:-1])
+                if rows:
+                    last = writer.execute(_INSERT, rows[-1]).lastrowid or 0
                 writer.execute("COMMIT")
             except sqlite3.IntegrityError as error:
                 raise IntegrityError(error) from error

@@ -9,7 +9,7 @@ from ledger.events import Record
 from ledger.events.canonical import canonical_json, decode_json
 from ledger.events.credential import SecretRedacted
 from ledger.events.keeping import Imported
-from ledger.events.model_call import ModelCallAnswered
+from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested
 from ledger.events.record import Grade
 from ledger.events.review import FindingRaised
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
@@ -21,11 +21,13 @@ _EXACT = Context(prec=1000)
 
 
 class Charge(NamedTuple):
-    """What one answer counts for; kept so that a revision can take its place."""
+    """What one model call counts for; kept so that its end, or a revision of it, can take its place."""
 
     calls: int
     tokens: dict[str, int]
     cost_usd: str | None
+    cut: int = 0
+    open: int = 0
 
     def packed(self) -> bytes:
         """As kept."""
@@ -35,6 +37,10 @@ class Charge(NamedTuple):
     def unpacked(cls, body: bytes) -> "Charge":
         """From what was kept."""
         return cls(*decode_json(body))
+
+
+_OPEN = Charge(0, {}, None, open=1)
+_NOTHING = Charge(0, {}, None)
 
 
 @dataclass
@@ -71,6 +77,12 @@ class SessionRow:
     """Answers of models."""
     tool_calls: int = 0
     """Tools asked for."""
+    cut_answers: int = 0
+    """Answers of models of which a part is missing."""
+    open_calls: int = 0
+    """Model calls whose end nobody told."""
+    last_answer: str | None = None
+    """Whether the last answer is `complete`, `partial` or `aborted`; None before the first."""
     findings: int = 0
     """Findings raised."""
     imports: int = 0
@@ -88,6 +100,13 @@ class SessionRow:
         if self.problems or self.damaged:
             return "problems"
         return "ok" if self.verified_seq == self.head_seq else "unknown"
+
+    @property
+    def completeness(self) -> Literal["complete", "partial", "aborted"]:
+        """`aborted`: broken off, and not gone on; `partial`: a model's answer is missing, or a part of one."""
+        if "aborted" in (self.outcome, self.last_answer):
+            return "aborted"
+        return "partial" if self.cut_answers or self.open_calls else "complete"
 
     def packed(self) -> bytes:
         """As kept, without what other columns hold."""
@@ -115,6 +134,7 @@ class SessionRow:
             "last_at": self.last_at,
             "parent": self.parent,
             "outcome": self.outcome,
+            "completeness": self.completeness,
             "tokens": self.tokens,
             "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
             "model_calls": self.model_calls,
@@ -126,6 +146,8 @@ class SessionRow:
     def charge(self, charge: Charge, sign: Literal[1, -1]) -> None:
         """Count an answer, or take it back."""
         self.model_calls += sign * charge.calls
+        self.cut_answers += sign * charge.cut
+        self.open_calls += sign * charge.open
         for name, count in charge.tokens.items():
             self.tokens[name] = (self.tokens[name] or 0) + sign * count
         if charge.cost_usd is not None:
@@ -138,7 +160,7 @@ def apply(
     earlier: Callable[[str, str], Charge | None],
     remember: Callable[[str, str, Charge], None],
 ) -> None:
-    """Take one more record into the row of its session; `earlier` and `remember` keep what answers counted for."""
+    """Take one more record into the row of its session; `earlier` and `remember` keep what calls counted for."""
     row.head_seq = record.seq
     if row.grade is None or _GRADES.index(record.grade) > _GRADES.index(row.grade):
         row.grade = record.grade
@@ -158,9 +180,19 @@ def apply(
             row.outcome = event.outcome
         case SessionResumed():
             row.outcome = None
+        case ModelCallRequested():
+            if earlier(row.id, event.call_id) is None:
+                row.charge(_OPEN, 1)
+                remember(row.id, event.call_id, _OPEN)
         case ModelCallAnswered():
             row.model = row.model or event.model
-            _answered(row, event, earlier, remember)
+            row.last_answer = row.last_answer if event.synthetic else event.completeness
+            before = earlier(row.id, event.call_id)
+            _ended(row, event, before, remember, _charge_of(event))
+        case ModelCallFailed():
+            before = earlier(row.id, event.call_id)
+            if before is not None and before.open:
+                _ended(row, event, before, remember, _NOTHING)
         case ToolCallRequested():
             row.tool_calls += 1
         case FindingRaised():
@@ -171,25 +203,26 @@ def apply(
             pass
 
 
-def _answered(
+def _ended(
     row: SessionRow,
-    event: ModelCallAnswered,
-    earlier: Callable[[str, str], Charge | None],
+    event: ModelCallAnswered | ModelCallFailed,
+    before: Charge | None,
     remember: Callable[[str, str, Charge], None],
+    charge: Charge,
 ) -> None:
     """A fuller reading of an answer counts in the place of the one before; one that no model wrote, not at all."""
-    before = earlier(row.id, event.call_id) if event.revision > 0 else None
-    if before is not None:
+    is_revision = isinstance(event, ModelCallAnswered) and event.revision > 0
+    if before is not None and (before.open or is_revision):
         row.charge(before, -1)
-    charge = _charge_of(event)
     row.charge(charge, 1)
     remember(row.id, event.call_id, charge)
 
 
 def _charge_of(event: ModelCallAnswered) -> Charge:
     if event.synthetic:
-        return Charge(0, {}, None)
+        return _NOTHING
     usage = event.usage
     given = {} if usage is None else {name: getattr(usage, f"{name}_tokens") for name in _TOKENS}
     tokens = {name: count for name, count in given.items() if count is not None}
-    return Charge(1, tokens, None if event.cost_usd is None else str(event.cost_usd))
+    cost = None if event.cost_usd is None else str(event.cost_usd)
+    return Charge(1, tokens, cost, int(event.completeness != "complete"))

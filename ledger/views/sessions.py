@@ -18,7 +18,7 @@ from ledger.store import EventStore, Problem
 from ledger.store.mapper import decode_record, record_hash
 from ledger.views.session_row import Charge, SessionRow, apply
 
-VERSION = 1
+VERSION = 2
 """Number of what the rows mean: another number is another file."""
 
 _BATCH = 2000

@@ -5,13 +5,17 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import append, conversation, importing, reading
+from tests.benchmarks import append, capture, conversation, importing, proxy, reading, receiving, replaying
 
 PARTS = {
     "conversation": conversation.run,  # first: appending is then not measured in a process without memory of its own
     "append": append.run,
+    "capture": capture.run,
     "reading": reading.run,
+    "replay": replaying.run,
     "importing": importing.run,
+    "receiving": receiving.run,
+    "proxy": proxy.run,
 }
 
 

@@ -80,6 +80,8 @@ class Step:
     """Wait before the answer starts, to fix the order in which parallel calls end."""
     pace_s: float = 0.0
     """Wait before each streamed chunk."""
+    gzip: bool = False
+    """Pack an answer that does not stream, whatever the client accepts."""
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,7 @@ class _Answer:
     cut_after: int | None = None
     pace_s: float = 0.0
     streamed: bool = False
+    packed: bool = False
     chunks: list[str] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
     aborted: bool = False
@@ -189,6 +190,7 @@ class _Answer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or a small write waits for the client to acknowledge the one before
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
@@ -273,7 +275,9 @@ class _Handler(BaseHTTPRequestHandler):
             return answer
         reply = model.reply(turn.step, ask.model, raw.decode("utf-8", "replace"))
         if not ask.stream:
-            return _json(200, protocol.whole(path, body, reply), **place)
+            answer = _json(200, protocol.whole(path, body, reply), **place)
+            answer.packed = turn.step.gzip
+            return answer
         parts = protocol.stream(path, body, reply)
         answer = _Answer(200, "text/event-stream", parts, **place)
         answer.streamed = True
@@ -298,10 +302,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
             return
         text = "".join(answer.parts)
-        self.send_header("content-length", str(len(text.encode())))
+        data = text.encode()
+        if answer.packed:
+            data = gzip.compress(data)
+            self.send_header("content-encoding", "gzip")
+        self.send_header("content-length", str(len(data)))
         self.end_headers()
         if self.command != "HEAD":
-            self._send(text.encode(), text, answer)
+            self._send(data, text, answer)
 
     def _send(self, data: bytes, text: str, answer: _Answer) -> None:
         self.wfile.write(data)

@@ -17,12 +17,13 @@ PROTOBUF = "application/x-protobuf"
 
 
 @contextlib.contextmanager
-def served(home: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+def served(
+    home: Path, *options: str, store: str | None = None
+) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """A server's address and process, ready to answer; killed at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "webui", "--home", str(home), "serve", "--port", str(port)]
+    port = free_port()
+    where = ["--home", str(home), *(["--store", store] if store else [])]
+    command = [sys.executable, "-m", "webui", *where, "serve", "--port", str(port), *options]
     with subprocess.Popen(command) as child:
         try:
             url = f"http://127.0.0.1:{port}"
@@ -30,6 +31,14 @@ def served(home: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
             yield url, child
         finally:
             child.kill()
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
 
 
 def _wait(url: str, child: "subprocess.Popen[bytes]") -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from ledger.capture.otlp import BusyError, Receiver, TooLargeError, UndecodableError, unpacked
 from ledger.events.recovery import DamageFound
 from ledger.events.tool_call import ToolCallRequested
 from ledger.home import open_ledger
-from ledger.importers._otlp_live import BusyError, Receiver, TooLargeError, UndecodableError, unpacked
 from tests.webui.served import PROTOBUF, batch, post, served
 
 
@@ -71,7 +71,7 @@ def test_a_full_receiver_says_busy_and_a_bomb_is_stopped(tmp_path: Path) -> None
                 second.add(8)
         receiver.close()
         with pytest.raises(BusyError):
-            receiver.receive(b"", PROTOBUF)
+            receiver.submit(b"", PROTOBUF)
     with pytest.raises(TooLargeError):
         unpacked(b"x" * 11, "", 10)
     with pytest.raises(UndecodableError):

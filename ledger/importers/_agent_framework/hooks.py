@@ -9,8 +9,9 @@ from ledger.importers import Desk, Item
 from ledger.importers._agent_framework.talk import PROTOCOL, Talk, around, response_facts
 from ledger.importers._frameworks.printed import unprinted
 from ledger.importers._harness.values import items, record, words
-from ledger.importers._plain.exchanges import Ask
-from ledger.importers._plain.scribe import Place, utc_time
+from ledger.importers._plain.scribe import utc_time
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Ask
 
 _OPEN_KEPT = 1000
 

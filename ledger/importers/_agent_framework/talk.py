@@ -1,7 +1,7 @@
 """Messages of the Microsoft Agent Framework, and the approvals in them. Tells one session; knows no file."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from ledger.events import Draft
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
@@ -10,8 +10,9 @@ from ledger.events.model_call import Usage
 from ledger.importers import Desk, Item
 from ledger.importers._frameworks.document import Loop
 from ledger.importers._harness.values import items, number, record, rest, words
-from ledger.importers._plain.exchanges import Ask
-from ledger.importers._plain.scribe import Place, identity
+from ledger.importers._plain.scribe import identity
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Ask
 from ledger.protocols.tool_use import ToolResult, ToolUse, arguments_of
 
 FORMAT = "agent-framework"
@@ -30,6 +31,9 @@ class Talk:
         self.loop = Loop(desk, FORMAT, session)
         self.errors: dict[str, str] = {}
         """What a tool raised, by call id, until its result shows up."""
+        self.told: set[str] = set()
+        """Approval requests that a history holds."""
+        self._refused: set[str] = set()
 
     def message(self, value: Any, place: Place, *, usage: Usage | None = None, **facts: Any) -> list[Draft]:
         """A message of a history: an answer of a model, whose request was not seen, or what led to one."""
@@ -63,6 +67,7 @@ class Talk:
                 call = record(content.get("function_call"))
                 if self.loop.tools.find(words(call.get("call_id")) or "") is None:
                     yield from loop.note_calls([self.call(call, place, index)])
+                self.told.add(approval_id(content, place))
                 yield self.asked(content, place)
 
     def call(self, content: dict[str, Any], place: Place, index: int) -> Draft:
@@ -84,7 +89,8 @@ class Talk:
                 call_id = words(content.get("call_id"))
                 error = self.errors.pop(call_id or "", None) or words(content.get("exception"))
                 result = ToolResult(call_id, None, content.get("result"), error is not None or None)
-                yield from self.loop.settle(result, place, error=error)
+                outcome: Literal["denied"] | None = "denied" if call_id in self._refused else None
+                yield from self.loop.settle(result, place, outcome=outcome, error=error)
 
     def asked(self, content: dict[str, Any], place: Place) -> Draft:
         """A call waits for a decision."""
@@ -104,6 +110,8 @@ class Talk:
         for content in contents_of(message):
             if content.get("type") == "function_approval_response":
                 call, approved = record(content.get("function_call")), content.get("approved")
+                if approved is False and (call_id := words(call.get("call_id"))) is not None:
+                    self._refused.add(call_id)
                 event = ApprovalDecided(
                     approval_id=approval_id(content, place),
                     call_id=self.loop.scribe.word(call.get("call_id"), "call id"),
@@ -134,6 +142,8 @@ def pending_items(talk: Talk, session: Any, line: int, time: str | None = None) 
     """Each pending approval as an item of its own: every save tells it again, and it counts once."""
     for content in pending_approvals(session):
         name = approval_id(content, Place(f"pending:{identity(content)}"))
+        if name in talk.told:
+            continue
         key = f"asked:{name}"
         call = record(content.get("function_call"))
         place = Place(key, line, time)

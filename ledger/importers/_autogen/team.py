@@ -12,8 +12,9 @@ from ledger.events.model_call import Usage
 from ledger.importers import Desk, Item
 from ledger.importers._frameworks.document import Loop
 from ledger.importers._harness.values import items, number, record, rest, words
-from ledger.importers._plain.exchanges import Ask
-from ledger.importers._plain.scribe import Place, utc_time
+from ledger.importers._plain.scribe import utc_time
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Ask
 from ledger.protocols.tool_use import ToolResult
 
 FORMAT = "autogen"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from ledger.events import ContentRef
 from ledger.events.compaction import CompactionDone
 from ledger.importers._claude.row import Row, count_of, name_of, user_message
-from ledger.importers._desk import Desk
+from ledger.intake import Desk
 
 _PLACES_KEPT = 20_000
 _TRIGGERS: dict[str | None, Literal["auto", "manual"]] = {"auto": "auto", "manual": "manual"}

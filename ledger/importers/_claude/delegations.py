@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ledger.events.delegation import DelegationReturned, DelegationStarted
 from ledger.events.tool_call import ToolCallRequested
 from ledger.importers._claude.row import Row, first_text, name_of
-from ledger.importers._desk import Desk
+from ledger.intake import Desk
 
 _AGENT_TOOLS = ("Task", "Agent")
 _KEPT = 1000

@@ -10,9 +10,9 @@ from ledger.events import Draft, Source
 from ledger.importers._claude.fork import Fork, is_session_id, stem_of
 from ledger.importers._claude.row import Row, first_text, name_of
 from ledger.importers._claude.session import FORMAT, Origin, SessionReader
-from ledger.importers._desk import Desk, Item
 from ledger.importers._files import open_source
 from ledger.importers._jsonl import Damage, Line, json_lines
+from ledger.intake import Desk, Item
 
 _HELD_ROWS = 500
 _HELD_BYTES = 16 * 1024 * 1024

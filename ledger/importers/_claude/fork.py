@@ -8,7 +8,7 @@ from ledger.events import Draft, Source
 from ledger.events.session import SessionForked
 from ledger.importers._claude.row import Row, name_of
 from ledger.importers._claude.session import FORMAT, SessionReader
-from ledger.importers._desk import Desk, Item
+from ledger.intake import Desk, Item
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

@@ -17,7 +17,7 @@ from ledger.events.keeping import SourceKept
 from ledger.events.model_call import ModelCallRequested, Purpose
 from ledger.importers._claude.answers import Answer
 from ledger.importers._claude.row import Row, name_of
-from ledger.importers._desk import Desk
+from ledger.intake import Desk
 from ledger.recorder import ContextChain
 
 _MESSAGES_KEPT = 20_000

@@ -24,7 +24,7 @@ from ledger.importers._claude.others import (
 )
 from ledger.importers._claude.row import Row, count_of, name_of
 from ledger.importers._claude.tools import call_events, decision_event, message_event, result_event
-from ledger.importers._desk import Desk, Item
+from ledger.intake import Desk, Item
 
 FORMAT = "claude-code"
 """Name of the format, in sources and for `--format`."""

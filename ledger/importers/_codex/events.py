@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ledger.events import ContentRef, Draft
+from ledger.events.canonical import spelled
 from ledger.events.keeping import SourceKept
 from ledger.events.recovery import RolledBack
 from ledger.events.session import SessionEnded
@@ -72,7 +73,7 @@ class Events:
             item = item if isinstance(item, dict) else {}
             known = text_or_none(item.get("type")) is not None
             yield from self._item(row, item, body)
-            if str(item.get("type")) not in _ITEMS and known:
+            if spelled(item.get("type")) not in _ITEMS and known:
                 known = False
         elif row.sub.endswith("_begin") and self._calls.knows(call_id):
             yield from self._calls.started(row, str(call_id))

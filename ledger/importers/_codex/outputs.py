@@ -3,7 +3,7 @@
 import re
 from typing import Any, Literal, NamedTuple
 
-from ledger.events.canonical import decode_json
+from ledger.events.canonical import decode_json, spelled
 
 _HEADER = re.compile(
     r"\A(?:Chunk ID: [^\n]*\n)?(?:Exit code: (?P<exit>-?\d+)\n)?Wall time: (?P<wall>[\d.]+) seconds\n"
@@ -154,5 +154,5 @@ def changed_files(changes: Any) -> list[Patched]:
     elif isinstance(changes, list):
         for change in changes:
             if isinstance(change, dict) and isinstance(change.get("path"), str):
-                files.append(Patched(change["path"], _OPERATIONS.get(str(change.get("kind")), "edit")))
+                files.append(Patched(change["path"], _OPERATIONS.get(spelled(change.get("kind")), "edit")))
     return files

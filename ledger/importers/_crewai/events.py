@@ -13,8 +13,9 @@ from ledger.importers import Desk, Item
 from ledger.importers._frameworks.document import Loop
 from ledger.importers._frameworks.printed import calls_of, is_mangled, unprinted
 from ledger.importers._harness.values import number, record, rest, words
-from ledger.importers._plain.exchanges import Ask
-from ledger.importers._plain.scribe import Place, milliseconds_between, utc_time
+from ledger.importers._plain.scribe import milliseconds_between, utc_time
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Ask
 from ledger.protocols.tool_use import ToolResult
 
 FORMAT = "crewai"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledger.events import Draft
+from ledger.events.canonical import spelled
 from ledger.events.compaction import CompactionDone
 from ledger.events.model_call import ModelCallChunk, ModelCallRetried, Usage
 from ledger.importers._deepseek.surface import Surface, shadowed_seqs
@@ -54,7 +55,7 @@ class ModelCalls:
         yield from self._request(data)
         packed = {**data, "type": event.get("type"), "time0": event.get("time0")}
         single = {"type": "chunk", "time": event.get("time"), "chunk": data.get("chunk")}
-        stream = self._timed([packed if str(event.get("type")).endswith("-chunks") else single])
+        stream = self._timed([packed if spelled(event.get("type")).endswith("-chunks") else single])
         kept = self._story.keep.json(stream, "chunks")
         chunk = ModelCallChunk(call_id=self._open or "", chunks=kept)
         yield self._story.draft(

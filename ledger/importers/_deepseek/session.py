@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from ledger.events import Draft
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
+from ledger.events.canonical import spelled
 from ledger.events.compaction import CompactionStarted
 from ledger.events.delegation import DelegationReturned, DelegationStarted
 from ledger.events.effect import EffectDone
@@ -225,7 +226,7 @@ class SessionReader:
         before = story.context.head, len(story.context)
         ref = self._surface.take(event, data, number(event.get("seq")))
         if ref is None:
-            yield story.kept(str(event.get("type")), event)
+            yield story.kept(spelled(event.get("type")), event)
             return
         more = rest(event, "type", "seq", "time", "data")
         if event.get("type") == "system/message":
@@ -355,7 +356,7 @@ class SessionReader:
                 call_id=self._open_call,
             )
             yield self.story.draft(started, "agent")
-        yield self.story.kept(str(event.get("type")), event)
+        yield self.story.kept(spelled(event.get("type")), event)
 
     def _came_back(self, event: dict[str, Any], data: dict[str, Any]) -> Iterator[Draft]:
         run = _agent_run(data)

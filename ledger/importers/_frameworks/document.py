@@ -11,8 +11,9 @@ from ledger.events.tool_call import ToolCallRequested, ToolCallStarted
 from ledger.importers import Desk, Item
 from ledger.importers._files import open_source
 from ledger.importers._json_pieces import Piece, Torn, json_pieces
-from ledger.importers._plain.exchanges import Exchanges
-from ledger.importers._plain.scribe import Place, Scribe
+from ledger.importers._plain.scribe import Scribe
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Exchanges
 from ledger.protocols.tool_use import ToolResult, ToolUse
 
 _CALLS_KEPT = 10_000
@@ -87,7 +88,7 @@ class Loop:
         result: ToolResult,
         place: Place,
         *,
-        outcome: Literal["returned", "failed", "unknown"] | None = None,
+        outcome: Literal["returned", "failed", "denied", "unknown"] | None = None,
         error: str | None = None,
         duration_ms: int | None = None,
         rest: Any = None,

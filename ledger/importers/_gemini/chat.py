@@ -117,7 +117,7 @@ class ChatReader:
                 found += pending
             pending = ()
             refs = self._refs[name]
-            if _answers(message) and found and found[-1] == refs[0]:
+            if _answers(message) and found and found[-1:] == list(refs[:1]):
                 continue  # a resumed session writes the results of a call twice, and sends them once
             if message.get("type") == "gemini" and len(refs) > 1:
                 found.append(refs[0])

@@ -32,7 +32,17 @@ _OLD_COLUMNS = (
     "error_message",
     "interrupted",
 )
-_SAVED = "select sessions.app_name, sessions.user_id, sessions.id, sessions.state, sessions.create_time from sessions"
+_SESSIONS_SAVED = """
+select app_name, user_id, id, state, create_time from sessions
+union all
+select distinct app_name, user_id, session_id, null, null from events
+where not exists (
+    select 1 from sessions
+    where sessions.app_name is events.app_name and sessions.user_id is events.user_id
+        and sessions.id is events.session_id
+)
+order by 1, 2, 3
+"""  # events whose session has no row are told all the same
 
 
 def is_database(tables: Tables) -> bool:
@@ -49,8 +59,7 @@ def database_items(path: Path, desk: Desk) -> Iterator[Item]:
     """The sessions of a database, one after the other, and the states that they share."""
     with open_database(path) as database:
         tables = database.tables()
-        order = " order by sessions.app_name, sessions.user_id, sessions.id"
-        for app, user, session, state, created in database.rows(_SAVED + order):
+        for app, user, session, state, created in database.rows(_SESSIONS_SAVED):
             desk.tally.native["session"] += 1
             facts = SessionFacts(
                 session_name(app, user, session, desk), words(app), words(user), utc_time(created)

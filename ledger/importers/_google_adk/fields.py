@@ -75,4 +75,5 @@ def usage_of(value: Any) -> Usage | None:
 
 def seconds(value: Any) -> float | None:
     """A time as seconds since 1970."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < 2**62 else None

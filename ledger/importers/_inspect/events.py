@@ -17,8 +17,9 @@ from ledger.importers import Item
 from ledger.importers._inspect.lanes import Lane, Lanes
 from ledger.importers._inspect.pools import Pools
 from ledger.importers._inspect.ran import Ran, rest_of
-from ledger.importers._plain.exchanges import Ask
-from ledger.importers._plain.scribe import Place, milliseconds_between, utc_time
+from ledger.importers._plain.scribe import milliseconds_between, utc_time
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Ask
 from ledger.protocols.recognition import protocol_of_body
 from ledger.protocols.tool_use import ToolUse, text
 

@@ -4,11 +4,13 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from ledger.events import Draft
+from ledger.events.canonical import spelled
 from ledger.events.delegation import DelegationReturned, DelegationStarted
 from ledger.events.session import SessionForked, SessionStarted
 from ledger.importers import Desk, Item
-from ledger.importers._plain.exchanges import Exchanges
-from ledger.importers._plain.scribe import Place, Scribe
+from ledger.importers._plain.scribe import Scribe
+from ledger.protocols.drafting import Place
+from ledger.protocols.exchanges import Exchanges
 from ledger.protocols.tool_use import text
 
 _DEEPEST = 64
@@ -66,7 +68,7 @@ class Lanes:
             forked = SessionForked(origin=lane.scribe.session)
             yield self._first(child, place, text(event.get("name")), None, [forked])
         elif kind == "agent" and under_agent:
-            call_id = self._call_of_span.get(str(parent))
+            call_id = self._call_of_span.get(spelled(parent))
             child = yield from self.delegate(lane, span, text(event.get("name")), place, call_id)
             self._of_span[span] = self._works[span] = child
         elif kind == "agent":

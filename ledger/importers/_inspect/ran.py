@@ -5,7 +5,8 @@ from typing import Any, Literal
 from ledger.events.canonical import canonical_json
 from ledger.importers import Item
 from ledger.importers._inspect.lanes import Lane
-from ledger.importers._plain.scribe import Place, milliseconds_between, utc_time
+from ledger.importers._plain.scribe import milliseconds_between, utc_time
+from ledger.protocols.drafting import Place
 from ledger.protocols.tool_use import ToolResult, text
 
 _FIELDS = frozenset({"arguments", "id", "function", "result", "error", "events"})

@@ -15,7 +15,8 @@ from ledger.importers._inspect.lanes import Lanes
 from ledger.importers._inspect.pools import Pools
 from ledger.importers._json_pieces import Torn, json_pieces
 from ledger.importers._plain.conversation import Conversation
-from ledger.importers._plain.scribe import Place, Scribe, utc_time
+from ledger.importers._plain.scribe import Scribe, utc_time
+from ledger.protocols.drafting import Place
 from ledger.protocols.tool_use import text
 
 _SPREAD = frozenset({"events"})

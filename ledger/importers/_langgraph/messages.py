@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from ledger.events import ContentRef
-from ledger.events.canonical import canonical_json, decode_json
+from ledger.events.canonical import canonical_json, decode_json, spelled
 from ledger.events.model_call import Usage
 from ledger.importers import Desk
 from ledger.importers._langgraph.values import CLASS, Constructed, as_text, plain
+from ledger.protocols.langchain import usage_of
 
 Kind = Literal["human", "ai", "tool", "system", "remove", "other"]
 """Who speaks; `remove` is an order to take a message out."""
@@ -94,19 +95,7 @@ class Message:
 
     def usage(self) -> Usage | None:
         """Tokens, each counted once; None where the message does not say."""
-        told = _dict(self.data.get("usage_metadata"))
-        given, written = _count(told.get("input_tokens")), _count(told.get("output_tokens"))
-        if given is None and written is None:
-            return None
-        details = _dict(told.get("input_token_details"))
-        read, stored = _count(details.get("cache_read")), _count(details.get("cache_creation"))
-        return Usage(
-            input_tokens=None if given is None else max(0, given - (read or 0) - (stored or 0)),
-            output_tokens=written,
-            cache_read_tokens=read,
-            cache_write_tokens=stored,
-            reasoning_tokens=_count(_dict(told.get("output_token_details")).get("reasoning")),
-        )
+        return usage_of(self.data.get("usage_metadata"))
 
     def is_summary(self) -> bool:
         """Whether the framework's summarising middleware wrote it."""
@@ -151,7 +140,7 @@ class Messages:
     def _made(self, value: Any) -> Message:
         data: dict[str, Any] = plain(value)
         kind = _kind(value) or "other"
-        name = str(data.pop(CLASS, ""))
+        name = spelled(data.pop(CLASS, ""))
         if "type" not in data and "role" not in data:
             data["type"] = kind
         if name.endswith(_CHUNK) and isinstance(data.get("type"), str):
@@ -215,7 +204,3 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ledger.events.canonical import spelled
 from ledger.importers._langgraph.branch import Author
 from ledger.importers._langgraph.messages import Message, Messages, ToolRequest, text_or_none
 from ledger.importers._langgraph.review import ERROR, INTERRUPT, RESUME, TASKS, Review, reviewed
@@ -52,7 +53,7 @@ class Pending:
     def failures(self) -> list[tuple[Write, str]]:
         """Tasks that ended with an error and not otherwise, and what the error says."""
         return [
-            (write, str(plain(self.values.get((write.task, write.place)))))
+            (write, spelled(plain(self.values.get((write.task, write.place)))))
             for write in self.writes
             if write.channel == ERROR and not self.ended(write.task)
         ]

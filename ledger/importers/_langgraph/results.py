@@ -6,8 +6,8 @@ from ledger.events import Draft
 from ledger.events.approval import ApprovalUsed
 from ledger.events.tool_call import ToolCallSettled
 from ledger.importers._langgraph.messages import Message
-from ledger.importers._langgraph.review import Outcome
 from ledger.importers._langgraph.scribe import Scribe, Step
+from ledger.protocols.interrupts import Outcome
 
 
 class Grant(NamedTuple):

@@ -3,30 +3,16 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from ledger.events.canonical import canonical_json
 from ledger.importers._langgraph.messages import ToolRequest, text_or_none
 from ledger.importers._langgraph.saver import NULL_TASK, Write
 from ledger.importers._langgraph.values import Constructed, plain
+from ledger.protocols.interrupts import Action, Outcome, actions_in, edited_in, matching, verdict
 
 INTERRUPT, RESUME, ERROR, TASKS = "__interrupt__", "__resume__", "__error__", "__pregel_tasks"
 """Channels in which tasks say how they ended."""
-
-Outcome = Literal["approved", "denied", "unknown"]
-
-_WORDS: dict[str, Outcome] = {
-    **dict.fromkeys(
-        ("approve", "approved", "accept", "accepted", "yes", "y", "ok", "true", "allow"), "approved"
-    ),
-    **dict.fromkeys(("edit", "edited", "continue", "confirm", "confirmed"), "approved"),
-    **dict.fromkeys(
-        ("reject", "rejected", "deny", "denied", "no", "n", "false", "ignore", "cancel"), "denied"
-    ),
-    **dict.fromkeys(("respond", "response", "refuse", "refused", "decline", "declined", "block"), "denied"),
-}
-_FIELDS = ("type", "decision", "approved", "approve", "action", "answer", "choice", "status")
-_SEARCHED = 2000
 
 
 class Question(NamedTuple):
@@ -180,63 +166,15 @@ def _questions(interrupt: Any, name: str, task: str, calls: Sequence[ToolRequest
     fields = fields if isinstance(fields, dict) else {"value": fields}
     shown = plain(fields.get("value"))
     name = text_or_none(fields.get("id")) or text_or_none(fields.get("interrupt_id")) or name
-    actions = _actions(shown)
+    actions = actions_in(shown)
     left = list(calls)
-    for place, (tool, call_id, arguments) in enumerate(actions or [(None, None, None)]):
-        call = _match(tool, call_id, arguments, left)
+    for place, (tool, call_id, arguments) in enumerate(actions or [Action(None, None, None)]):
+        call = matching(tool, call_id, arguments, left)
         if call is not None:
             left.remove(call)
             tool, call_id = tool or call.tool, call.call_id
         single = f"{name}.{place}" if len(actions) > 1 else name
         yield Question(single, place, tool, call_id, arguments, shown, task)
-
-
-def _actions(shown: Any) -> list[tuple[str | None, str | None, Any]]:
-    """The tool calls that a question shows: tool, call id, arguments."""
-    if isinstance(shown, dict) and isinstance(shown.get("action_requests"), list):
-        return [_action(action) for action in shown["action_requests"]]
-    if isinstance(shown, list) and all(isinstance(one, dict) and "action_request" in one for one in shown):
-        return [_action(one["action_request"]) for one in shown]
-    if isinstance(shown, dict) and "action_request" in shown:
-        return [_action(shown["action_request"])]
-    if isinstance(shown, dict) and isinstance(shown.get("tool_call_id"), str):
-        return [_action(shown)]
-    return [_action(call) for call in _shown_calls(shown)]
-
-
-def _action(action: Any) -> tuple[str | None, str | None, Any]:
-    if not isinstance(action, dict):
-        return None, None, None
-    call_id = text_or_none(action.get("tool_call_id")) or text_or_none(action.get("id"))
-    tool = text_or_none(action.get("name")) or text_or_none(action.get("action"))
-    return tool, call_id, action.get("args", action.get("arguments"))
-
-
-def _shown_calls(shown: Any) -> list[dict[str, Any]]:
-    """Tool calls anywhere in a question of the application's own making."""
-    found: list[dict[str, Any]] = []
-    waiting, seen = [shown], 0
-    while waiting and seen < _SEARCHED:
-        item = waiting.pop(0)
-        seen += 1
-        if isinstance(item, dict):
-            if isinstance(item.get("name"), str) and ("args" in item or "arguments" in item):
-                found.append(item)
-                continue
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            waiting.extend(item[:_SEARCHED])
-    return found
-
-
-def _match(
-    tool: str | None, call_id: str | None, arguments: Any, calls: Sequence[ToolRequest]
-) -> ToolRequest | None:
-    """The waiting call that an action is about: by id, else by name and arguments, else by name."""
-    if call_id is not None:
-        return next((call for call in calls if call.call_id == call_id), None)
-    named = [call for call in calls if tool is not None and call.tool == tool]
-    return next((call for call in named if call.arguments == arguments), named[0] if named else None)
 
 
 def _answers(questions: Sequence[Question], value: Any, task: str) -> Iterator[Answer]:
@@ -251,31 +189,5 @@ def _answers(questions: Sequence[Question], value: Any, task: str) -> Iterator[A
 
 def _answer(name: str, question: Question | None, one: Any, value: Any, task: str) -> Answer:
     one = plain(one)
-    outcome, how = _verdict(one)
-    return Answer(name, question, outcome, how, _edited(one), plain(value), task)
-
-
-def _verdict(one: Any) -> tuple[Outcome, str]:
-    if isinstance(one, dict):
-        for name in _FIELDS:
-            if name in one and not isinstance(one[name], dict | list):
-                outcome, how = _verdict(one[name])
-                if outcome != "unknown":
-                    return outcome, how
-        return "unknown", "resumed with an object"
-    if isinstance(one, bool):
-        return ("approved", "true") if one else ("denied", "false")
-    if isinstance(one, str):
-        word = one.strip().lower()
-        return (_WORDS[word], word) if word in _WORDS else ("unknown", "resumed with a text")
-    return "unknown", "resumed with a value"
-
-
-def _edited(one: Any) -> Any:
-    """Arguments in an answer that changes the call."""
-    if not isinstance(one, dict):
-        return None
-    action = one.get("edited_action", one.get("args"))
-    if isinstance(action, dict) and ("args" in action or "arguments" in action):
-        return action.get("args", action.get("arguments"))
-    return action if one.get("type") in ("edit", "edited") and isinstance(action, dict) else None
+    outcome, how = verdict(one)
+    return Answer(name, question, outcome, how, edited_in(one), plain(value), task)

@@ -1,11 +1,12 @@
-"""The rows that LangGraph's savers keep, from SQLite or PostgreSQL, in one shape. Interprets no value."""
+"""The rows that LangGraph's savers keep, in one shape whatever the database. Interprets no value."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ledger.events.canonical import decode_json
 from ledger.importers._langgraph.values import DecodeError, Decoder, as_text
-from ledger.importers._sqlite import Database, Tables
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """Task under which a resume value is stored before a task has taken it."""
@@ -64,141 +65,82 @@ class Saved(NamedTuple):
     """Parts that stayed bytes."""
 
 
-class Saver(Protocol):
-    """One database of checkpoints."""
+@dataclass(frozen=True)
+class Statements:
+    """How one kind of database is asked. The columns of a key are place, namespace, id and parent."""
 
-    def threads(self) -> Iterator[Any]:
-        """Its threads, by name."""
+    threads: str
+    """Names of all threads."""
+    keys: str
+    """Keys of a thread, oldest id first."""
+    find: str
+    """Key of a thread, namespace and id."""
+    writes: str
+    """Writes of a thread, namespace and checkpoint, in the order in which a step applies them."""
+    ran_below: str
+    """Whether a thread has a namespace that holds a text."""
+    answers_below: str
+    """Resume values of a thread in namespaces that hold a text."""
+    children: str
+    """Oldest and newest id whose parent is a thread, namespace and checkpoint."""
+    strays: str
+    """Namespace, checkpoint and write of a thread's writes whose checkpoint is not there."""
 
-    def keys(self, thread: Any) -> Iterator[Key]:
-        """Checkpoints of a thread, oldest id first, over all namespaces."""
 
-    def find(self, thread: Any, namespace: Any, checkpoint: Any) -> Key | None:
-        """One checkpoint."""
+Rows = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
+"""Gives the rows of a query."""
 
+
+class Saver(ABC):
+    """One database of checkpoints. What is read is the same everywhere; how, is in its statements."""
+
+    def __init__(self, statements: Statements, rows: Rows, few: Rows) -> None:
+        self._statements = statements
+        self._rows = rows
+        """Reads a query whose rows may be many."""
+        self._few = few
+        """Reads a query whose rows are few, also while another one is read."""
+
+    @abstractmethod
     def load(self, thread: Any, key: Key, decoder: Decoder) -> Saved:
         """What is in a checkpoint."""
 
-    def writes(self, thread: Any, key: Key) -> list[Write]:
-        """What was written after a checkpoint, in the order in which a step applies it."""
-
-    def answers_below(self, thread: Any, task: str) -> list[Write] | None:
-        """The resume values in the sub-graph that a task ran; None when it ran none."""
-
-    def children(self, thread: Any, key: Key) -> tuple[Any, Any]:
-        """Ids of the oldest and the newest checkpoint that follow this one; None where there is none."""
-
-    def strays(self, thread: Any) -> Iterator[tuple[Any, Any, Write]]:
-        """Writes whose checkpoint is not there: namespace, checkpoint id, write."""
-
-
-def is_saver(tables: Tables) -> bool:
-    """Whether these are the tables of LangGraph's SQLite saver."""
-    return _CHECKPOINT_COLUMNS.issubset(tables.get("checkpoints", ())) and _WRITE_COLUMNS.issubset(
-        tables.get("writes", ())
-    )
-
-
-_CHECKPOINT_COLUMNS = {
-    "thread_id",
-    "checkpoint_ns",
-    "checkpoint_id",
-    "parent_checkpoint_id",
-    "type",
-    "checkpoint",
-}
-_WRITE_COLUMNS = {"thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value"}
-_WRITES = "task_id, {path}, idx, channel, type, value"
-_STEP_ORDER = "{path}, task_id, idx"
-
-
-class SqliteSaver:
-    """The tables of `SqliteSaver` and `AsyncSqliteSaver`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        tables = database.tables()
-        path = "task_path" if "task_path" in tables["writes"] else "''"
-        self._writes = _WRITES.format(path=path)
-        self._order = _STEP_ORDER.format(path=path)
-        self._metadata = "metadata" if "metadata" in tables["checkpoints"] else "null"
-
     def threads(self) -> Iterator[Any]:
         """Its threads, by name."""
-        names = "select thread_id from checkpoints union select thread_id from writes order by 1"
-        return (row[0] for row in self._database.rows(names))
+        return iter([row[0] for row in self._few(self._statements.threads, ())])
 
     def keys(self, thread: Any) -> Iterator[Key]:
         """Checkpoints of a thread, oldest id first, over all namespaces."""
-        rows = self._database.rows(
-            "select rowid, checkpoint_ns, checkpoint_id, parent_checkpoint_id from checkpoints"
-            " where thread_id is ? order by checkpoint_id, checkpoint_ns",
-            (thread,),
-        )
-        return map(Key._make, rows)
+        return map(Key._make, self._rows(self._statements.keys, (thread,)))
 
     def find(self, thread: Any, namespace: Any, checkpoint: Any) -> Key | None:
         """One checkpoint."""
-        row = self._database.row(
-            "select rowid, checkpoint_ns, checkpoint_id, parent_checkpoint_id from checkpoints"
-            " where thread_id is ? and checkpoint_ns is ? and checkpoint_id is ?",
-            (thread, namespace, checkpoint),
-        )
+        row = self._one(self._statements.find, thread, namespace, checkpoint)
         return None if row is None else Key._make(row)
 
-    def load(self, thread: Any, key: Key, decoder: Decoder) -> Saved:
-        """What is in a checkpoint."""
-        statement = f"select type, checkpoint, {self._metadata} from checkpoints where rowid = ?"  # noqa: S608
-        row = self._database.row(statement, (key.place,))
-        kind, body, metadata = row if row is not None else (None, None, None)
-        damaged: list[Damaged] = []
-        return Saved(
-            decoded(decoder, kind, body, "checkpoint", damaged),
-            parsed(metadata, "metadata", damaged),
-            damaged,
-        )
-
     def writes(self, thread: Any, key: Key) -> list[Write]:
         """What was written after a checkpoint, in the order in which a step applies it."""
-        rows = self._database.rows(
-            f"select {self._writes} from writes"  # noqa: S608
-            f" where thread_id is ? and checkpoint_ns is ? and checkpoint_id is ? order by {self._order}",
-            (thread, key.namespace, key.id),
-        )
-        return [write_of(row) for row in rows]
+        return [write_of(row) for row in self._few(self._statements.writes, (thread, key.namespace, key.id))]
 
     def answers_below(self, thread: Any, task: str) -> list[Write] | None:
         """The resume values in the sub-graph that a task ran; None when it ran none."""
         below = (thread, f":{task}")
-        ran = "select 1 from checkpoints where thread_id is ? and instr(checkpoint_ns, ?) limit 1"
-        if self._database.row(ran, below) is None:
+        if self._one(self._statements.ran_below, *below) is None:
             return None
-        rows = self._database.rows(
-            f"select {self._writes} from writes where thread_id is ?"  # noqa: S608
-            " and instr(checkpoint_ns, ?) and channel = '__resume__' order by checkpoint_id, task_id, idx",
-            below,
-        )
-        return [write_of(row) for row in rows]
+        return [write_of(row) for row in self._few(self._statements.answers_below, below)]
 
     def children(self, thread: Any, key: Key) -> tuple[Any, Any]:
         """Ids of the oldest and the newest checkpoint that follow this one; None where there is none."""
-        row = self._database.row(
-            "select min(checkpoint_id), max(checkpoint_id) from checkpoints"
-            " where thread_id is ? and checkpoint_ns is ? and parent_checkpoint_id is ?",
-            (thread, key.namespace, key.id),
-        )
+        row = self._one(self._statements.children, thread, key.namespace, key.id)
         return (None, None) if row is None else (row[0], row[1])
 
     def strays(self, thread: Any) -> Iterator[tuple[Any, Any, Write]]:
         """Writes whose checkpoint is not there: namespace, checkpoint id, write."""
-        rows = self._database.rows(
-            f"select checkpoint_ns, checkpoint_id, {self._writes} from writes"  # noqa: S608
-            " where thread_id is ? and not exists (select 1 from checkpoints as kept"
-            " where kept.thread_id is writes.thread_id and kept.checkpoint_ns is writes.checkpoint_ns"
-            " and kept.checkpoint_id is writes.checkpoint_id) order by rowid",
-            (thread,),
-        )
+        rows = self._rows(self._statements.strays, (thread,))
         return ((row[0], row[1], write_of(row[2:])) for row in rows)
+
+    def _one(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
+        return next(iter(self._few(statement, values)), None)
 
 
 def decoded(decoder: Decoder, kind: Any, content: Any, what: str, damaged: list[Damaged]) -> Any:

@@ -98,10 +98,17 @@ class ThreadReader:
             self._main = self._main_session(step)
         parent = _parent(key)
         session = None if parent is None else self._heads.pop(parent, None)
-        if session is not None:
-            branch, before = self._continued(session, key)
-        elif parent is not None and (origin := self._session_of(parent)) is not None:
-            branch, before = yield from self._forked(step, origin)
+        is_open = session in self._open
+        # None too where the parent is known by its text and the row names it by bytes: damage, as if it were not there.
+        found = (
+            None if parent is None or is_open else self._saver.find(self._thread, key.namespace, key.parent)
+        )
+        if session is not None and is_open:  # the branch whose newest checkpoint is the parent
+            branch, before = self._open[session]
+        elif session is not None and found is not None:
+            branch, before = self._restored(session, found)
+        elif parent is not None and found is not None and (origin := self._session_of(parent)) is not None:
+            branch, before = yield from self._forked(step, origin, found)
         else:
             branch, before = (yield from self._rooted(step, parent)), Pending()
         if step.source == "input" and branch.last is not None:
@@ -158,18 +165,8 @@ class ThreadReader:
 
     # -- which session ---------------------------------------------------------------------------------------
 
-    def _continued(self, session: str, key: Key) -> tuple[Branch, Pending]:
-        """The branch whose newest checkpoint is the parent."""
-        if session in self._open:
-            return self._open[session]
-        before = self._saver.find(self._thread, key.namespace, key.parent)
-        assert before is not None
-        return self._restored(session, before)
-
-    def _forked(self, step: Step, origin: str) -> Generator[Item, None, tuple[Branch, Pending]]:
+    def _forked(self, step: Step, origin: str, key: Key) -> Generator[Item, None, tuple[Branch, Pending]]:
         """A new session that leaves another one at the parent, where that one went on already."""
-        key = self._saver.find(self._thread, step.key.namespace, step.key.parent)
-        assert key is not None
         session = self._named(f"{origin}.fork-{_short(step.id)}")
         branch, before = self._restored(session, key)
         last = branch.last

@@ -11,7 +11,7 @@ import struct
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-from ledger.events.canonical import canonical_json, decode_json
+from ledger.events.canonical import canonical_json, decode_json, spelled
 
 CLASS = "__class__"
 """Field of a decoded object that holds the name of its class."""
@@ -126,7 +126,7 @@ def as_text(value: Any) -> str:
         return value
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    return "" if value is None else str(value)[:200]
+    return "" if value is None else spelled(value)[:200]
 
 
 class _Collecting:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ledger.events.canonical import spelled
 from ledger.events.model_call import Usage
 from ledger.protocols.recognition import protocol_of_body
 from ledger.protocols.responses import usage_of
@@ -110,7 +111,7 @@ def _flat(message: Any) -> Any:
         fields = inner
         kind = inner.get("type")
         if "lc" in message and isinstance(names, list) and names:
-            kind = _CLASSES.get(str(names[-1]), kind)
+            kind = _CLASSES.get(spelled(names[-1]), kind)
         elif kind is None:
             kind = message.get("type")
     if "role" in fields or not isinstance(kind, str):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledger.events.model_call import Usage
+from ledger.importers._frameworks.histories import step_digest
 from ledger.importers._harness.values import number, record, words
 
 FORMAT = "openai-agents"
@@ -78,3 +79,14 @@ def input_items(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for item in value:
             yield item if isinstance(item, dict) else {"content": item, "role": "unknown"}
+
+
+def call_name(tool: str, arguments: Any) -> str:
+    """A name for calls of this tool with these arguments."""
+    return f"{tool}\0{step_digest(arguments)}"
+
+
+def is_run(span: dict[str, Any]) -> bool:
+    """Whether a span shows that an agent runs."""
+    data = record(span.get("span_data"))
+    return data.get("type") == "agent" or record(data.get("data")).get("sdk_span_type") == "task"

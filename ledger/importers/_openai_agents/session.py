@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.events import Draft
-from ledger.events.canonical import canonical_json, decode_json
+from ledger.events.canonical import canonical_json, decode_json, spelled
 from ledger.events.compaction import CompactionDone
 from ledger.events.session import SessionStarted
 from ledger.importers import Desk, Item
@@ -135,7 +135,7 @@ class _Session:
             return
         kind = item.get("type") if isinstance(item, dict) else None
         role = item.get("role") if isinstance(item, dict) else None
-        self._desk.tally.native[f"item:{str(kind or role or 'none')[:60]}"] += 1
+        self._desk.tally.native[f"item:{spelled(kind or role or 'none')[:60]}"] += 1
         if kind == "compaction" and isinstance(item, dict):
             yield from self.finish()
             self._talk.story.place = place

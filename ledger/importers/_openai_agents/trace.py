@@ -16,7 +16,15 @@ from ledger.importers import Desk, Item
 from ledger.importers._frameworks.histories import step_digest
 from ledger.importers._harness.story import Place
 from ledger.importers._harness.values import items, moment, record, rest, words
-from ledger.importers._openai_agents.items import FORMAT, NOT_APPROVED, is_output, is_result, usage_of
+from ledger.importers._openai_agents.items import (
+    FORMAT,
+    NOT_APPROVED,
+    call_name,
+    is_output,
+    is_result,
+    is_run,
+    usage_of,
+)
 from ledger.importers._openai_agents.talk import Talk
 from ledger.importers._plain.scribe import milliseconds_between, utc_time
 from ledger.protocols.tool_use import ToolUse, arguments_of, calls_in
@@ -71,10 +79,7 @@ class TraceTeller:
 
     def trace(self, fields: dict[str, Any], line: int, raw: bytes) -> Iterator[Item]:
         """The trace itself."""
-        if not self._is_begun:
-            yield self._begin(fields, line)
-        else:
-            yield self.other("trace", fields, line, True)
+        yield self.other("trace", fields, line, True) if self._is_begun else self._begin(fields, line)
 
     def other(self, name: str, body: dict[str, Any], line: int, known: bool, key: str | None = None) -> Item:
         """An entry that is no span."""
@@ -99,9 +104,8 @@ class TraceTeller:
         drafts = list(self._function_begun(loop, span, data))
         asked_in = loop.talk.story.key_of(self._calls[span.id])
         asked_in = None if asked_in == loop.talk.story.place.key else asked_in
-        self._begun[span.id] = bool(drafts) or any(_is_run(one) for one in below)
-        call_id, session = self._calls[span.id], ""
-        nested = any(_is_run(one) for one in below)
+        call_id, session, nested = self._calls[span.id], "", any(is_run(one.fields) for one in below)
+        self._begun[span.id] = bool(drafts) or nested
         if nested:
             session = self._desk.session_name(f"{self._main.session}.{span.id}")
             event = DelegationStarted(
@@ -114,24 +118,28 @@ class TraceTeller:
             )
             drafts.append(loop.talk.story.draft(event, "agent"))
         if drafts:
-            yield loop.talk.story.item(drafts, asked_in)
+            yield self._item(loop, drafts, asked_in)
         if nested:
             yield self._nest(loop, session, call_id, span, below)
 
     def leave(self, span: Span) -> Iterator[Item]:
         """What is known when a span ends."""
-        if span.id in self._nested:
+        delegated = span.id in self._nested
+        if delegated:
             self._nested.discard(span.id)
             self._loops.pop()
-            delegated = True
-        else:
-            delegated = False
         loop, data = self._loops[-1], record(span.fields.get("span_data"))
         self._place(loop, span, "ended_at")
         cause = f"span:{span.id}:start" if self._begun.pop(span.id, False) else None
-        yield loop.talk.story.item(list(self._told(loop, span, data, delegated)), cause)
+        yield self._item(loop, list(self._told(loop, span, data, delegated)), cause)
         if span.parent is None and loop is self._main:
             loop.talk.story.agent = None
+
+    def _item(self, loop: _Loop, drafts: list[Draft], cause: str | None) -> Item:
+        item = loop.talk.story.item(drafts, cause)
+        if loop is not self._main and self._desk.recorded(self._main.session, item.key):
+            item.session = self._main.session  # told before the file held the call that it runs below
+        return item
 
     def _begin(self, fields: dict[str, Any], line: int) -> Item:
         self._is_begun = True
@@ -320,7 +328,7 @@ class TraceTeller:
         """A model asked for a call: the next span of this tool and these arguments is its."""
         if use.call_id is None:
             return
-        name = _call_name(use.tool, use.arguments)
+        name = call_name(use.tool, use.arguments)
         loop.open_calls.setdefault(name, deque()).append(use.call_id)
         if len(loop.open_calls) > _CALLS_KEPT:
             loop.open_calls.popitem(last=False)
@@ -333,7 +341,7 @@ class TraceTeller:
 
     def _function_begun(self, loop: _Loop, span: Span, data: dict[str, Any]) -> Iterator[Draft]:
         story, tool = loop.talk.story, words(data.get("name")) or "unnamed"
-        name = _call_name(tool, arguments_of(data.get("input")))
+        name = call_name(tool, arguments_of(data.get("input")))
         waiting = loop.open_calls.get(name)
         again = None
         if waiting:
@@ -369,7 +377,7 @@ class TraceTeller:
             yield talk.returned(f"tool:{call_id}", None, output, error is not None)
         if output is None and error is None:
             # Either the call waits for an approval, or it gave nothing, or content was left out: nobody can say.
-            name = _call_name(words(data.get("name")) or "unnamed", arguments_of(data.get("input")))
+            name = call_name(words(data.get("name")) or "unnamed", arguments_of(data.get("input")))
             loop.unfinished[name] = call_id
             if len(loop.unfinished) > _UNFINISHED_KEPT:
                 loop.unfinished.popitem(last=False)
@@ -387,12 +395,3 @@ class TraceTeller:
             duration_ms=took,
             rest={"mcp_data": data["mcp_data"]} if data.get("mcp_data") is not None else None,
         )
-
-
-def _call_name(tool: str, arguments: Any) -> str:
-    return f"{tool}\0{step_digest(arguments)}"
-
-
-def _is_run(span: Span) -> bool:
-    data = record(span.fields.get("span_data"))
-    return data.get("type") == "agent" or record(data.get("data")).get("sdk_span_type") == "task"

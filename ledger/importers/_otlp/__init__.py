@@ -1,1 +1,1 @@
-"""Mechanics of the OTLP importer: bytes -> records -> facts -> items. Only the file part knows files."""
+"""The file part of the OTLP importer: encodings of files, and which files belong together."""

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ledger.importers._otlp.reading import Broken, Other, entries
-from ledger.importers._otlp.records import LogRecord, Span
-from ledger.importers._otlp.trace import tells_of_call
+from ledger.otlp.beside import Beside
 
 _NAME = re.compile(
     r"(?P<before>.*?)(?P<kind>traces?|spans?|logs?)(?P<after>(?:\.otlp)?(?:\.(?:pb|bin|json|jsonl|ndjson))?(?:\.(?:gz|zst))?)",
@@ -49,16 +48,9 @@ def _ends(own: str) -> Iterator[str]:
             yield f".{end}{pack}"
 
 
-class Beside:
+def beside(path: Path | None) -> Beside:
     """What the file beside holds. Damage in it is reported when it is imported itself."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.spans: set[tuple[str, str]] = set()
-        """Trace and span id of its spans."""
-        self.logs: dict[tuple[str, str], list[LogRecord]] = {}
-        """Its log records about model calls, by trace and span id."""
-        for entry in entries(path) if path is not None else ():
-            if isinstance(entry, Span):
-                self.spans.add((entry.trace, entry.span))
-            elif not isinstance(entry, Broken | Other) and tells_of_call(entry):
-                self.logs.setdefault((entry.trace, entry.span), []).append(entry)
+    found = Beside()
+    if path is not None:
+        found.add(entry for entry in entries(path) if not isinstance(entry, Broken | Other))
+    return found

@@ -8,9 +8,10 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from ledger.events.canonical import decode_json
 from ledger.importers._files import UNPACK_ERRORS, open_source
 from ledger.importers._jsonl import Damage, json_lines
-from ledger.importers._otlp import json_form
-from ledger.importers._otlp.protobuf_form import Torn, framing, stream_records
-from ledger.importers._otlp.records import Record
+from ledger.importers._otlp.sdk_spans import as_request, is_sdk_span, looks_like_sdk_spans
+from ledger.otlp import json_form
+from ledger.otlp.protobuf_form import Torn, framing, stream_records
+from ledger.otlp.records import Record
 
 _BEGINS = re.compile(
     rb'(?:\A|\n)[\s\[\xef\xbb\xbf]*\{\s*"(?:schemaUrl"\s*:\s*"[^"]*"\s*,\s*")?'
@@ -48,7 +49,7 @@ Entry = Record | Broken | Other
 
 def looks_like_otlp(start: bytes) -> bool:
     """Whether a file that begins so holds traces or logs in OTLP."""
-    return bool(_BEGINS.search(start)) or framing(start) is not None
+    return bool(_BEGINS.search(start)) or looks_like_sdk_spans(start) or framing(start) is not None
 
 
 def entries(path: Path) -> Iterator[Entry]:
@@ -110,6 +111,8 @@ def _lines(stream: "_Patient") -> Iterator[Entry]:
 def _requests(value: Any, line: int, raw: bytes) -> Iterator[Entry]:
     """One request, or a list of them."""
     requests = value if isinstance(value, list) else [value]
+    if requests and all(is_sdk_span(one) for one in requests):
+        requests = [as_request(requests)]
     share = len(raw) // max(len(requests), 1)
     for request in requests:
         if not isinstance(request, dict):

@@ -13,8 +13,9 @@ from ledger.events.keeping import SourceKept
 from ledger.events.model_call import ModelCallAnswered, ModelCallRequested, Usage
 from ledger.events.session import ArtifactInForce
 from ledger.importers import Item
-from ledger.importers._plain.scribe import Place, Scribe
-from ledger.importers._plain.tools import ToolCalls
+from ledger.importers._plain.scribe import Scribe
+from ledger.protocols.drafting import Place
+from ledger.protocols.tool_calls import ToolCalls
 from ledger.protocols.tool_use import ToolResult, calls_in, results_in, text
 
 SYSTEM_ROLES = frozenset({"system", "developer"})

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ledger.events.canonical import canonical_json, decode_json
+from ledger.events.canonical import canonical_json, decode_json, spelled
 from ledger.importers._files import open_source
 from ledger.importers._json_pieces import Piece, Torn, json_pieces
 from ledger.importers._jsonl import Damage, Line, json_lines
 from ledger.importers._plain.scribe import utc_time
+from ledger.protocols.json_rpc import Rpc, is_message
 from ledger.protocols.tool_use import text
 
 _TO_SERVER = frozenset(
@@ -21,27 +22,6 @@ _FRAMES = ("message", "msg", "payload", "data", "rpc", "body", "raw", "line")
 _TIMES = ("ts", "time", "timestamp", "at")
 
 
-class Rpc(NamedTuple):
-    """One message."""
-
-    number: int
-    """Its line, or its place in the file, from 1."""
-    message: dict[str, Any]
-    """The message."""
-    to_server: bool | None
-    """Which way it went; None where nobody says."""
-    time: str | None
-    """When it was seen."""
-    server: str | None
-    """Name of the server, where the tap says it."""
-    session: str | None
-    """Session that the tap names."""
-    around: dict[str, Any]
-    """What else the tap says."""
-    raw: bytes
-    """Its bytes."""
-
-
 def rpc_messages(path: Path) -> Iterator[Rpc | Damage]:
     """All messages of a file in its order. A value that is no message comes as one without method and result."""
     number = 0
@@ -52,13 +32,6 @@ def rpc_messages(path: Path) -> Iterator[Rpc | Damage]:
         number = found.number
         for value in found.value if isinstance(found.value, list) else [found.value]:
             yield _rpc(value, number, found.raw)
-
-
-def is_message(value: Any) -> bool:
-    """Whether a value is a JSON-RPC message."""
-    if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
-        return False
-    return bool(value.keys() & {"method", "result", "error"})
 
 
 def framed(value: Any) -> Any:
@@ -116,7 +89,7 @@ def _rpc(value: Any, number: int, raw: bytes) -> Rpc:
         message = value if isinstance(value, dict) else {"value": value}
     elif message is not value and isinstance(value, dict):
         around = {name: part for name, part in value.items() if name not in _FRAMES}
-    way = str(around.get("direction") or around.get("dir") or "").lower().replace(" ", "_")
+    way = spelled(around.get("direction") or around.get("dir") or "").lower().replace(" ", "_")
     to_server = True if way in _TO_SERVER else False if way in _TO_CLIENT else None
     time = next((utc_time(around[name]) for name in _TIMES if name in around), None)
     named = around.get("server") or around.get("server_name")

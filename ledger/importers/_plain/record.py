@@ -11,7 +11,8 @@ from ledger.events.record import Grade
 from ledger.events.session import SessionEnded, SessionStarted
 from ledger.importers import Desk, Item
 from ledger.importers._plain.conversation import Conversation
-from ledger.importers._plain.scribe import Place, Scribe, identity
+from ledger.importers._plain.scribe import Scribe, identity
+from ledger.protocols.drafting import Place
 from ledger.protocols.tool_use import text
 
 _OPENING = 2

@@ -3,30 +3,20 @@
 import hashlib
 import json
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from ledger.events import Actor, Draft, Event, Sibling, Source
+from ledger.events.canonical import canonical_json
 from ledger.events.record import ActorKind, Grade
 from ledger.importers import Desk
+from ledger.protocols.drafting import Place
+from ledger.protocols.plain import is_deep, plain
 
 _LAST_SECOND = 253_402_300_799
 _SECONDS_UNTIL = 100_000_000_000
 """Numbers below are seconds since 1970, those above milliseconds."""
 
 _WORD = 200
-
-
-class Place(NamedTuple):
-    """Where a source record stands."""
-
-    key: str
-    """Its identity in the session."""
-
-    line: int | None = None
-    """Its line, or its number in a list, from 1."""
-
-    time: str | None = None
-    """Its time as given."""
 
 
 class Scribe:
@@ -82,8 +72,11 @@ class Scribe:
 
 def identity(*parts: Any) -> str:
     """A short name made of values: the same for the same values."""
-    content = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    if is_deep(parts):  # not asked of `json`: what it can do depends on how deep its caller is
+        content = canonical_json(plain(parts))
+    else:
+        content = json.dumps(parts, sort_keys=True, default=str, ensure_ascii=True).encode()
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def utc_time(value: Any) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledger.events import Record
+from ledger.events import Event, Record
 from ledger.home import Ledger, open_ledger
 from ledger.importers import Sniff, discover
 from ledger.importers._files import find_files, sniff
@@ -119,3 +119,14 @@ def with_ledger(
 def lines_of(path: Path) -> list[Any]:
     """The records of a file of JSON lines."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def write_lines(path: Path, rows: list[Any]) -> Path:
+    """Write a file of JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def events_of(records: list[Record], kind: type[Event]) -> list[Any]:
+    """The events of a kind, in the order of their records."""
+    return [record.event for record in records if isinstance(record.event, kind)]

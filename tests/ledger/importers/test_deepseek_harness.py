@@ -11,7 +11,6 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger.events import Event
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.compaction import CompactionDone
 from ledger.events.delegation import DelegationReturned, DelegationStarted
@@ -37,26 +36,19 @@ from tests.ledger.importers.harness_checks import (
     check_foreign,
     check_import,
     check_traces,
+    events_of,
     mutated,
     with_ledger,
+    write_lines,
 )
 
 FOLDER = FIXTURES / "deepseek-harness"
 BASIC = FOLDER / "basic" / "lab-basic" / "session.v4.jsonl.zstd"
 
 
-def _events(records: list[Any], kind: type[Event]) -> list[Any]:
-    return [record.event for record in records if isinstance(record.event, kind)]
-
-
 def _rows(path: Path = BASIC) -> list[Any]:
     with open_source(path) as stream:
         return [json.loads(line) for line in stream.read().splitlines()]
-
-
-def _write(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def _log(*events: dict[str, Any], version: int = 0, **header: Any) -> list[Any]:
@@ -86,7 +78,9 @@ def test_each_frame_of_the_file_is_read(tmp_path: Path) -> None:
 def test_the_log_that_goes_to_the_provider_is_an_effect_and_a_note(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "home") as ledger:
         (report,) = import_paths(ledger.recorder, [BASIC]).files
-        sent = [one for one in _events(list(ledger.store.read_all()), EffectDone) if one.operation == "send"]
+        sent = [
+            one for one in events_of(list(ledger.store.read_all()), EffectDone) if one.operation == "send"
+        ]
     deliveries = [row for row in _rows() if row["type"] == "session-log-deepseek/delivery-accepted"]
     assert len(sent) == len(deliveries) == 6
     assert {(one.target, one.effect_class, one.evidence) for one in sent} == {
@@ -97,30 +91,30 @@ def test_the_log_that_goes_to_the_provider_is_an_effect_and_a_note(tmp_path: Pat
 
 def test_failures_retries_and_resumption(tmp_path: Path) -> None:
     records = with_ledger(tmp_path / "home", [BASIC])
-    failed = _events(records, ModelCallFailed)
+    failed = events_of(records, ModelCallFailed)
     assert [(one.error, one.status) for one in failed] == [("SERVER", 529), ("TRANSPORT", None)]
-    retried = _events(records, ModelCallRetried)
+    retried = events_of(records, ModelCallRetried)
     assert [one.failed_call_id for one in retried] == [one.call_id for one in failed]
-    assert [one.attempt for one in _events(records, ModelCallRequested)] == [1, 1, 1, 2, 3, 1, 1]
-    assert len(_events(records, ModelCallChunk)) == 1  # half an answer had arrived
-    assert len(_events(records, SessionResumed)) == 1
-    asked, decided = _events(records, ApprovalAsked)[0], _events(records, ApprovalDecided)[0]
+    assert [one.attempt for one in events_of(records, ModelCallRequested)] == [1, 1, 1, 2, 3, 1, 1]
+    assert len(events_of(records, ModelCallChunk)) == 1  # half an answer had arrived
+    assert len(events_of(records, SessionResumed)) == 1
+    asked, decided = events_of(records, ApprovalAsked)[0], events_of(records, ApprovalDecided)[0]
     assert (decided.outcome, decided.decided_by, decided.how) == ("denied", "system", "unavailable")
-    settled = {one.call_id: one.outcome for one in _events(records, ToolCallSettled)}
+    settled = {one.call_id: one.outcome for one in events_of(records, ToolCallSettled)}
     assert settled[asked.call_id] == settled[decided.call_id] == "denied"
-    changed = [(one.operation, Path(one.target).name) for one in _events(records, EffectDone)]
+    changed = [(one.operation, Path(one.target).name) for one in events_of(records, EffectDone)]
     assert [one for one in changed if one[0] != "send"] == [("edit", "greeting.txt"), ("create", "new.txt")]
 
 
 def test_a_compaction_replaces_what_it_shadows(tmp_path: Path) -> None:
     records = with_ledger(tmp_path / "home", trace_files(FOLDER / "compaction"))
-    first, second = _events(records, CompactionDone)
-    asked = {one.call_id: one for one in _events(records, ModelCallRequested)}
+    first, second = events_of(records, CompactionDone)
+    asked = {one.call_id: one for one in events_of(records, ModelCallRequested)}
     assert asked[first.call_id].purpose == "compaction"
     assert (first.trigger, first.evidence) == ("auto", "logged")
     assert (first.messages_before, first.messages_after) == (6, 3)
     assert (second.context_before, second.messages_after) == (first.context_after, 3)
-    last = _events(records, ModelCallRequested)[-1]
+    last = events_of(records, ModelCallRequested)[-1]
     assert last.completeness == "messages"
     assert last.context_length == 7
 
@@ -130,7 +124,7 @@ def test_a_sub_agent_is_a_session_with_a_parent(tmp_path: Path) -> None:
     started = {record.session: record.event for record in records if isinstance(record.event, SessionStarted)}
     (child,) = [name for name, event in started.items() if event.parent is not None]
     assert started[child].parent == "lab-delegation"
-    (handed,), (back,) = _events(records, DelegationStarted), _events(records, DelegationReturned)
+    (handed,), (back,) = events_of(records, DelegationStarted), events_of(records, DelegationReturned)
     assert (handed.to_session, handed.call_id, back.from_session) == (child, "call_0001", child)
     assert {record.depth for record in records if record.session == child and record.source} == {1}
 
@@ -189,15 +183,15 @@ def test_the_oldest_format_with_chunks_steering_and_old_names(tmp_path: Path) ->
         },
         {"type": "brand/new", "seq": 8, "time": 2, "data": {}},
     ]
-    records = with_ledger(tmp_path / "home", [_write(tmp_path / "session.jsonl", rows)])
-    assert [one.purpose for one in _events(records, ModelCallRequested)] == ["main", "compaction"]
-    answer = _events(records, ModelCallAnswered)[0]
-    assert {one.call_id for one in _events(records, ModelCallChunk)} == {answer.call_id}
-    (done,) = _events(records, CompactionDone)
+    records = with_ledger(tmp_path / "home", [write_lines(tmp_path / "session.jsonl", rows)])
+    assert [one.purpose for one in events_of(records, ModelCallRequested)] == ["main", "compaction"]
+    answer = events_of(records, ModelCallAnswered)[0]
+    assert {one.call_id for one in events_of(records, ModelCallChunk)} == {answer.call_id}
+    (done,) = events_of(records, CompactionDone)
     assert (done.messages_before, done.messages_after) == (2, 1)
-    unknown = [one.native_type for one in _events(records, SourceKept) if not one.recognized]
+    unknown = [one.native_type for one in events_of(records, SourceKept) if not one.recognized]
     assert unknown == ["brand/new"]
-    assert not _events(records, DamageFound)
+    assert not events_of(records, DamageFound)
 
 
 def test_a_fork_does_not_count_what_it_copies(tmp_path: Path) -> None:
@@ -205,13 +199,13 @@ def test_a_fork_does_not_count_what_it_copies(tmp_path: Path) -> None:
     cut = next(place for place, row in enumerate(rows) if row["type"] == "turn/end") + 1
     head = {**rows[0], "id": "fork", "parentSession": rows[0]["id"], "isSeeded": True}
     mark = {"type": "session/end-seed", "seq": cut - 1, "time": 1, "data": {"inherited": True}}
-    path = _write(tmp_path / "session.v4.jsonl", [head, *rows[1:cut], mark])
+    path = write_lines(tmp_path / "session.v4.jsonl", [head, *rows[1:cut], mark])
     records = with_ledger(tmp_path / "home", [path])
-    (forked,) = _events(records, SessionForked)
+    (forked,) = events_of(records, SessionForked)
     assert forked.origin == "lab-basic"
-    assert _events(records, ModelCallAnswered) == []
-    old = _write(tmp_path / "session.jsonl", _log(*rows[1:5], parentSession="x", seedLength=4))
-    kept = _events(with_ledger(tmp_path / "home2", [old]), SourceKept)
+    assert events_of(records, ModelCallAnswered) == []
+    old = write_lines(tmp_path / "session.jsonl", _log(*rows[1:5], parentSession="x", seedLength=4))
+    kept = events_of(with_ledger(tmp_path / "home2", [old]), SourceKept)
     assert [one.native_type.split(":")[0] for one in kept] == ["inherited"] * 4
 
 
@@ -219,11 +213,11 @@ def test_missing_events_are_damage_and_repeated_ones_are_kept(tmp_path: Path) ->
     rows = _rows()
     del rows[10]
     rows.append(rows[-1])
-    records = with_ledger(tmp_path / "home", [_write(tmp_path / "session.v4.jsonl", rows)])
-    (damage,) = _events(records, DamageFound)
+    records = with_ledger(tmp_path / "home", [write_lines(tmp_path / "session.v4.jsonl", rows)])
+    (damage,) = events_of(records, DamageFound)
     assert "expected the event with seq 9, found 10" in damage.reason
-    assert {one.completeness for one in _events(records, ModelCallRequested)} == {"partial"}
-    assert len(_events(records, ModelCallAnswered)) == 5
+    assert {one.completeness for one in events_of(records, ModelCallRequested)} == {"partial"}
+    assert len(events_of(records, ModelCallAnswered)) == 5
 
 
 def test_other_files_are_not_taken(tmp_path: Path) -> None:
@@ -241,7 +235,7 @@ def test_wrong_types_anywhere_do_no_harm(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(rows) - 12))
     part = [rows[0], *rows[start : start + 12]]
     with tempfile.TemporaryDirectory() as folder:
-        path = _write(Path(folder) / "session.v4.jsonl", mutated(data, part))
+        path = write_lines(Path(folder) / "session.v4.jsonl", mutated(data, part))
         check_import([path], Path(folder) / "home", "deepseek-harness")
 
 

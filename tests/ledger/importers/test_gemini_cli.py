@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger.events import Event
 from ledger.events.approval import ApprovalDecided
 from ledger.events.compaction import CompactionDone
 from ledger.events.effect import EffectDone
@@ -27,21 +26,14 @@ from tests.ledger.importers.harness_checks import (
     check_foreign,
     check_import,
     check_traces,
+    events_of,
     lines_of,
     mutated,
     with_ledger,
+    write_lines,
 )
 
 (LOG,) = trace_files(FIXTURES / "gemini-cli" / "resumed")
-
-
-def _events(records: list[Any], kind: type[Event]) -> list[Any]:
-    return [record.event for record in records if isinstance(record.event, kind)]
-
-
-def _write(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def _chat(rows: list[Any]) -> dict[str, Any]:
@@ -61,16 +53,16 @@ def test_rows_that_come_again_are_told_once(tmp_path: Path) -> None:
         records = list(ledger.store.read_all())
     assert (report["model_calls"], report["tool_calls"], report["tool_results"]) == (4, 4, 4)
     assert report["tokens"] == {"input": 4000, "output": 100, "cache_read": 1200, "cache_write": 0}
-    assert [one.context_length for one in _events(records, ModelCallRequested)] == [2, 4, 6, 8]
-    assert len(_events(records, SessionResumed)) == 1
-    assert _events(records, CompactionDone) == []
-    outcomes = [one.outcome for one in _events(records, ToolCallSettled)]
+    assert [one.context_length for one in events_of(records, ModelCallRequested)] == [2, 4, 6, 8]
+    assert len(events_of(records, SessionResumed)) == 1
+    assert events_of(records, CompactionDone) == []
+    outcomes = [one.outcome for one in events_of(records, ToolCallSettled)]
     assert outcomes == ["returned", "returned", "returned", "failed"]
-    assert [one.target for one in _events(records, EffectDone)] == ["greeting.txt"]
+    assert [one.target for one in events_of(records, EffectDone)] == ["greeting.txt"]
 
 
 def test_an_approval_that_left_no_record_is_unknown(tmp_path: Path) -> None:
-    decided = _events(with_ledger(tmp_path / "home", [LOG]), ApprovalDecided)
+    decided = events_of(with_ledger(tmp_path / "home", [LOG]), ApprovalDecided)
     assert {(one.outcome, one.decided_by, one.evidence) for one in decided} == {
         ("unknown", "unknown", "inferred")
     }
@@ -86,7 +78,7 @@ def test_the_chat_as_one_object_gives_the_same_counts(tmp_path: Path) -> None:
         assert import_paths(ledger.recorder, [path]).records_added == 0
     assert (report["model_calls"], report["tool_calls"], report["tool_results"]) == (4, 4, 4)
     assert report["tokens"]["input"] == 4000
-    assert [one.context_length for one in _events(records, ModelCallRequested)] == [2, 4, 6, 8]
+    assert [one.context_length for one in events_of(records, ModelCallRequested)] == [2, 4, 6, 8]
 
 
 def test_a_chat_that_grows_adds_only_what_is_new(tmp_path: Path) -> None:
@@ -98,7 +90,7 @@ def test_a_chat_that_grows_adds_only_what_is_new(tmp_path: Path) -> None:
         for one in (early, {**chat, "messages": chat["messages"][:4]}, chat):
             path.write_text(json.dumps(one), encoding="utf-8")
             (report,) = import_paths(ledger.recorder, [path]).files
-        answers = _events(list(ledger.store.read_all()), ModelCallAnswered)
+        answers = events_of(list(ledger.store.read_all()), ModelCallAnswered)
         assert report["model_calls"] == 4
         assert len({one.call_id for one in answers}) == 4
 
@@ -112,22 +104,22 @@ def test_messages_that_vanish_before_the_next_request_are_a_compaction(tmp_path:
         "content": [{"text": "SUMMARY"}],
     }
     rows.insert(-2, {"$set": {"messages": [summary]}})
-    records = with_ledger(tmp_path / "home", [_write(tmp_path / "session-x.jsonl", rows)])
-    (done,) = _events(records, CompactionDone)
+    records = with_ledger(tmp_path / "home", [write_lines(tmp_path / "session-x.jsonl", rows)])
+    (done,) = events_of(records, CompactionDone)
     assert (done.evidence, done.messages_before, done.messages_after) == ("inferred", 6, 1)
     assert "6 messages of the last request are gone" in (done.evidence_detail or "")
-    last = _events(records, ModelCallRequested)[-1]
+    last = events_of(records, ModelCallRequested)[-1]
     assert last.context_length == 1
 
 
 def test_a_rewind_and_an_unknown_patch(tmp_path: Path) -> None:
     rows = lines_of(LOG)
     rows[-2:-2] = [{"$rewindTo": rows[2]["id"]}, {"$unset": {"x": 1}}]
-    records = with_ledger(tmp_path / "home", [_write(tmp_path / "session-x.jsonl", rows)])
-    assert [one.reason for one in _events(records, RolledBack)] == ["$rewindTo"]
-    assert _events(records, CompactionDone) == []
-    assert [one.native_type for one in _events(records, SourceKept) if not one.recognized] == ["$unset"]
-    assert _events(records, ModelCallRequested)[-1].context_length == 1
+    records = with_ledger(tmp_path / "home", [write_lines(tmp_path / "session-x.jsonl", rows)])
+    assert [one.reason for one in events_of(records, RolledBack)] == ["$rewindTo"]
+    assert events_of(records, CompactionDone) == []
+    assert [one.native_type for one in events_of(records, SourceKept) if not one.recognized] == ["$unset"]
+    assert events_of(records, ModelCallRequested)[-1].context_length == 1
 
 
 def test_damage_in_the_middle_costs_its_own_line_alone(tmp_path: Path) -> None:
@@ -137,8 +129,8 @@ def test_damage_in_the_middle_costs_its_own_line_alone(tmp_path: Path) -> None:
     path = tmp_path / LOG.name
     path.write_bytes(b"".join(lines))
     records = with_ledger(tmp_path / "home", [path])
-    assert len(_events(records, DamageFound)) == 2
-    assert len(_events(records, ModelCallAnswered)) == 4
+    assert len(events_of(records, DamageFound)) == 2
+    assert len(events_of(records, ModelCallAnswered)) == 4
 
 
 def test_other_files_are_not_taken(tmp_path: Path) -> None:
@@ -155,7 +147,7 @@ def test_wrong_types_anywhere_do_no_harm(data: st.DataObject) -> None:
             path.write_text(json.dumps(mutated(data, _chat(rows)), indent=1), encoding="utf-8")
         else:
             start = data.draw(st.integers(0, len(rows) - 8))
-            path = _write(Path(folder) / "session-x.jsonl", mutated(data, rows[start : start + 8]))
+            path = write_lines(Path(folder) / "session-x.jsonl", mutated(data, rows[start : start + 8]))
         check_import([path], Path(folder) / "home", "gemini-cli")
 
 

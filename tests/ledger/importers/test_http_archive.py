@@ -80,8 +80,8 @@ def test_the_context_was_cut_where_messages_vanish_between_two_requests(ledger: 
 def test_a_stream_keeps_its_pieces_with_their_times(ledger: Ledger) -> None:
     imported(ledger, PROXY)
     streamed = [event for event in events(ledger, ModelCallAnswered) if event.stream is not None]
-    assert len(streamed) == 3
-    pieces = content(ledger, streamed[0].stream)
+    assert len(streamed) == 4  # whole answers too: their bytes
+    pieces = content(ledger, streamed[1].stream)
     source = json.loads(PROXY.read_text().splitlines()[1])["chunks"]
     assert [piece for _, piece in pieces] == [piece for _, piece in source]
     assert {event.completeness for event in streamed} == {"complete"}

@@ -3,13 +3,11 @@
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger.events import Event
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.compaction import CompactionDone
 from ledger.events.delegation import DelegationReturned, DelegationStarted
@@ -27,6 +25,7 @@ from tests.ledger.importers.harness_checks import (
     check_foreign,
     check_import,
     check_traces,
+    events_of,
     lines_of,
     mutated,
     with_ledger,
@@ -35,19 +34,17 @@ from tests.ledger.importers.harness_checks import (
 (TRANSCRIPT,) = trace_files(FIXTURES / "muse-code" / "approvals")
 
 
-def _events(records: list[Any], kind: type[Event]) -> list[Any]:
-    return [record.event for record in records if isinstance(record.event, kind)]
-
-
 def test_who_decided_and_how_far_it_reaches(tmp_path: Path) -> None:
     records = with_ledger(tmp_path / "home", [TRANSCRIPT])
-    assert [one.call_id for one in _events(records, ApprovalAsked)] == ["call-1", "call-2"]
+    assert [one.call_id for one in events_of(records, ApprovalAsked)] == ["call-1", "call-2"]
     decided = [
-        (one.outcome, one.decided_by, one.scope, one.evidence) for one in _events(records, ApprovalDecided)
+        (one.outcome, one.decided_by, one.scope, one.evidence) for one in events_of(records, ApprovalDecided)
     ]
     assert decided == [("approved", "human", "session", "logged"), ("denied", "judge", "once", "logged")]
-    assert [one.outcome for one in _events(records, ToolCallSettled)] == ["returned", "denied"]
-    modes = [(one.old, one.new, one.cause) for one in _events(records, ModeChanged) if one.mode == "approval"]
+    assert [one.outcome for one in events_of(records, ToolCallSettled)] == ["returned", "denied"]
+    modes = [
+        (one.old, one.new, one.cause) for one in events_of(records, ModeChanged) if one.mode == "approval"
+    ]
     assert modes == [(None, "ask", "startup"), ("ask", "auto", "human")]
 
 
@@ -57,22 +54,22 @@ def test_model_calls_end_where_tokens_are_reported(tmp_path: Path) -> None:
         records = list(ledger.store.read_all())
     assert (report["model_calls"], report["tool_calls"], report["compactions"]) == (3, 2, 1)
     assert report["tokens"] == {"input": 2600, "output": 55, "cache_read": 600, "cache_write": 0}
-    requests = _events(records, ModelCallRequested)
+    requests = events_of(records, ModelCallRequested)
     assert [one.completeness for one in requests] == ["messages", "messages", "none"]
-    (done,) = _events(records, CompactionDone)
+    (done,) = events_of(records, CompactionDone)
     assert (done.trigger, done.tokens_before, done.tokens_after) == ("auto", 1400, 200)
     assert any("what a compaction left" in part for part in requests[-1].not_seen)
 
 
 def test_sub_agents_damage_gaps_and_what_is_unknown(tmp_path: Path) -> None:
     records = with_ledger(tmp_path / "home", [TRANSCRIPT])
-    (handed,), (back,) = _events(records, DelegationStarted), _events(records, DelegationReturned)
+    (handed,), (back,) = events_of(records, DelegationStarted), events_of(records, DelegationReturned)
     assert (handed.to_session, back.outcome) == ("ses-lab-2", "returned")
-    reasons = [one.reason for one in _events(records, DamageFound)]
+    reasons = [one.reason for one in events_of(records, DamageFound)]
     assert "2 unreadable lines, 3 missing records" in reasons[0]
     assert "the view has a gap" in reasons[1]
-    assert len(_events(records, RolledBack)) == 1
-    unknown = [one.native_type for one in _events(records, SourceKept) if not one.recognized]
+    assert len(events_of(records, RolledBack)) == 1
+    unknown = [one.native_type for one in events_of(records, SourceKept) if not one.recognized]
     assert unknown == ["server:brand/new"]
 
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger.events import Event
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.compaction import CompactionDone
 from ledger.events.effect import EffectDone
@@ -31,15 +30,12 @@ from tests.ledger.importers.harness_checks import (
     check_foreign,
     check_import,
     check_traces,
+    events_of,
     mutated,
     with_ledger,
 )
 
 (PACKED,) = trace_files(FIXTURES / "opencode" / "permissions")
-
-
-def _events(records: list[Any], kind: type[Event]) -> list[Any]:
-    return [record.event for record in records if isinstance(record.event, kind)]
 
 
 def _database(folder: Path, *statements: str) -> Path:
@@ -90,15 +86,15 @@ def test_the_event_log_gives_each_call_once(tmp_path: Path) -> None:
         records = list(ledger.store.read_all())
     assert (report["model_calls"], report["tool_calls"], report["tool_results"]) == (4, 4, 4)
     assert report["tokens"] == {"input": 4000, "output": 80, "cache_read": 1200, "cache_write": 200}
-    assert [one.context_length for one in _events(records, ModelCallRequested)] == [1, 2, 3, 5]
-    outcomes = {one.call_id: (one.outcome, one.error) for one in _events(records, ToolCallSettled)}
+    assert [one.context_length for one in events_of(records, ModelCallRequested)] == [1, 2, 3, 5]
+    outcomes = {one.call_id: (one.outcome, one.error) for one in events_of(records, ToolCallSettled)}
     assert outcomes["call_0002"] == ("failed", "exit code 3")
     assert outcomes["call_0004"][0] == "denied"
-    (decided,) = _events(records, ApprovalDecided)
+    (decided,) = events_of(records, ApprovalDecided)
     assert (decided.call_id, decided.decided_by, decided.evidence) == ("call_0004", "policy", "inferred")
-    assert [one.target for one in _events(records, EffectDone)] == ["greeting.txt"]
-    assert any(one.mode == "permission" for one in _events(records, ModeChanged))
-    assert [str(one.cost_usd) for one in _events(records, ModelCallAnswered)] == ["0.0011"] * 4
+    assert [one.target for one in events_of(records, EffectDone)] == ["greeting.txt"]
+    assert any(one.mode == "permission" for one in events_of(records, ModeChanged))
+    assert [str(one.cost_usd) for one in events_of(records, ModelCallAnswered)] == ["0.0011"] * 4
 
 
 def test_native_seqs_are_the_source_items(tmp_path: Path) -> None:
@@ -115,8 +111,8 @@ def test_without_an_event_log_the_tables_tell_the_same_story(tmp_path: Path) -> 
         assert import_paths(ledger.recorder, [path]).records_added == 0
     assert (report["model_calls"], report["tool_calls"], report["tool_results"]) == (4, 4, 4)
     assert report["tokens"]["input"] == 4000
-    assert [one.context_length for one in _events(records, ModelCallRequested)] == [1, 2, 3, 5]
-    assert [one.harness_version for one in _events(records, SessionStarted)] == ["1.18.33"]
+    assert [one.context_length for one in events_of(records, ModelCallRequested)] == [1, 2, 3, 5]
+    assert [one.harness_version for one in events_of(records, SessionStarted)] == ["1.18.33"]
 
 
 def test_compaction_permission_failure_and_revert(tmp_path: Path) -> None:
@@ -146,18 +142,18 @@ def test_compaction_permission_failure_and_revert(tmp_path: Path) -> None:
         _event("message.removed.1", messageID="m1"),
     ]
     records = with_ledger(tmp_path / "home", [_with_events(tmp_path, rows)])
-    assert [(one.error, one.status) for one in _events(records, ModelCallFailed)] == [("APIError", 529)]
-    (asked,), (decided,) = _events(records, ApprovalAsked), _events(records, ApprovalDecided)
+    assert [(one.error, one.status) for one in events_of(records, ModelCallFailed)] == [("APIError", 529)]
+    (asked,), (decided,) = events_of(records, ApprovalAsked), events_of(records, ApprovalDecided)
     assert (asked.approval_id, decided.approval_id, decided.outcome) == ("per_1", "per_1", "denied")
-    (done,) = _events(records, CompactionDone)
+    (done,) = events_of(records, CompactionDone)
     assert (done.trigger, done.evidence, done.messages_after) == ("auto", "logged", 1)
-    requests = _events(records, ModelCallRequested)
+    requests = events_of(records, ModelCallRequested)
     assert [one.purpose for one in requests] == ["main", "compaction", "main"]
     assert requests[-1].context_length == 1
-    answers = _events(records, ModelCallAnswered)
+    answers = events_of(records, ModelCallAnswered)
     assert [one.completeness for one in answers] == ["complete", "partial"]
     assert (answers[0].usage.output_tokens, answers[0].usage.reasoning_tokens) == (5, 3)
-    assert len(_events(records, RolledBack)) == 1
+    assert len(events_of(records, RolledBack)) == 1
 
 
 def test_a_row_that_is_no_json_is_damage(tmp_path: Path) -> None:
@@ -166,7 +162,7 @@ def test_a_row_that_is_no_json_is_damage(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "home") as ledger:
         (report,) = import_paths(ledger.recorder, [path]).files
         records = list(ledger.store.read_all())
-    assert len(report["quarantined"]) == len(_events(records, DamageFound)) == 2
+    assert len(report["quarantined"]) == len(events_of(records, DamageFound)) == 2
     assert report["model_calls"] == 4
 
 

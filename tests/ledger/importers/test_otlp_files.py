@@ -19,7 +19,7 @@ from ledger.home import Ledger, open_ledger
 from ledger.importers import Sniff, otlp
 from ledger.importers._files import sniff
 from ledger.importers._intake import import_paths
-from ledger.importers._otlp.protobuf_form import framing
+from ledger.otlp.protobuf_form import framing
 from ledger.store import verify
 from replay.timeline import session_timeline
 from tests.ledger.importers.otlp_requests import one_request, span, write_json
@@ -370,7 +370,7 @@ def test_the_shared_folders_as_a_whole(ledger: Ledger) -> None:
 
 def test_no_shared_file_of_another_format_is_taken() -> None:
     for path in _shared("**/*"):
-        if path.is_file() and "otlp" not in path.as_posix():
+        if path.is_file() and "otlp" not in path.as_posix() and "v6-spans" not in path.parts:
             assert not otlp.recognizes(sniff(path)), path
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger.events import Event
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.compaction import CompactionDone
 from ledger.events.delegation import DelegationReturned, DelegationStarted
@@ -27,6 +26,7 @@ from tests.ledger.importers.harness_checks import (
     check_foreign,
     check_import,
     check_traces,
+    events_of,
     lines_of,
     mutated,
     with_ledger,
@@ -36,34 +36,30 @@ from tests.ledger.importers.harness_checks import (
 (TABLES,) = trace_files(FIXTURES / "trueforge" / "tables")
 
 
-def _events(records: list[Any], kind: type[Event]) -> list[Any]:
-    return [record.event for record in records if isinstance(record.event, kind)]
-
-
 @pytest.mark.parametrize("path", [LOG, TABLES], ids=["events", "tables"])
 def test_approvals_and_sub_agents(path: Path, tmp_path: Path) -> None:
     records = with_ledger(tmp_path / "home", [path])
-    assert [one.call_id for one in _events(records, ApprovalAsked)] == ["c1", "c2"]
+    assert [one.call_id for one in events_of(records, ApprovalAsked)] == ["c1", "c2"]
     decided = [
-        (one.call_id, one.outcome, one.decided_by, one.how) for one in _events(records, ApprovalDecided)
+        (one.call_id, one.outcome, one.decided_by, one.how) for one in events_of(records, ApprovalDecided)
     ]
     assert decided == [("c1", "approved", "human", "allow"), ("c2", "denied", "human", "keep it")]
-    assert {one.call_id: one.outcome for one in _events(records, ToolCallSettled)} == {
+    assert {one.call_id: one.outcome for one in events_of(records, ToolCallSettled)} == {
         "c1": "returned",
         "c2": "denied",
         "c3": "returned",
     }
-    (handed,), (back,) = _events(records, DelegationStarted), _events(records, DelegationReturned)
+    (handed,), (back,) = events_of(records, DelegationStarted), events_of(records, DelegationReturned)
     assert (handed.call_id, back.outcome, handed.to_session) == ("c3", "returned", back.from_session)
-    child = next(one for one in _events(records, SessionStarted) if one.parent is not None)
+    child = next(one for one in events_of(records, SessionStarted) if one.parent is not None)
     assert child.agent == "looker"
 
 
 def test_a_compaction_without_an_event_is_inferred_from_tokens(tmp_path: Path) -> None:
     records = with_ledger(tmp_path / "home", [LOG])
-    (done,) = _events(records, CompactionDone)
+    (done,) = events_of(records, CompactionDone)
     assert (done.evidence, done.tokens_before, done.tokens_after) == ("inferred", 800, 200)
-    last = [one for one in _events(records, ModelCallRequested) if one.purpose == "main"][-1]
+    last = [one for one in events_of(records, ModelCallRequested) if one.purpose == "main"][-1]
     assert any("what a compaction left" in part for part in last.not_seen)
 
 
@@ -74,10 +70,10 @@ def test_a_compaction_is_inferred_from_context_rows_that_are_gone(tmp_path: Path
         [TABLES],
         lambda ledger: found.extend(
             ledger.store.content(one.summary.digest)
-            for one in _events(list(ledger.store.read_all()), CompactionDone)
+            for one in events_of(list(ledger.store.read_all()), CompactionDone)
         ),
     )
-    (done,) = _events(records, CompactionDone)
+    (done,) = events_of(records, CompactionDone)
     assert (done.evidence, done.messages_before, done.messages_after) == ("inferred", 2, 1)
     assert "append ids 1 to 2" in (done.evidence_detail or "")
     assert b"SUMMARY: a was written." in found[0]
@@ -87,7 +83,7 @@ def test_a_listed_answer_of_the_api_is_read(tmp_path: Path) -> None:
     path = tmp_path / "events.json"
     path.write_text(json.dumps({"data": lines_of(LOG), "pagination": {}}, indent=1), encoding="utf-8")
     records = with_ledger(tmp_path / "home", [path])
-    assert len(_events(records, ModelCallRequested)) == 3
+    assert len(events_of(records, ModelCallRequested)) == 3
 
 
 def test_a_row_that_is_no_json_is_damage(tmp_path: Path) -> None:
@@ -97,7 +93,7 @@ def test_a_row_that_is_no_json_is_damage(tmp_path: Path) -> None:
         database.execute("update session_event set event = x'ff00ff' where event_id = '01E005'")
         database.execute("update session_event set event = 7 where event_id = '01E007'")
         database.commit()
-    assert len(_events(with_ledger(tmp_path / "home", [path]), DamageFound)) == 2
+    assert len(events_of(with_ledger(tmp_path / "home", [path]), DamageFound)) == 2
 
 
 def test_other_files_are_not_taken(tmp_path: Path) -> None:

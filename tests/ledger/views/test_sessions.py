@@ -10,14 +10,14 @@ import pytest
 
 from ledger.errors import StoreUnavailableError
 from ledger.events import Draft, Event, Source
-from ledger.events.model_call import ModelCallAnswered, Usage
+from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested, Usage
 from ledger.events.review import FindingRaised
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
 from ledger.events.tool_call import ToolCallRequested
 from ledger.home import Ledger, open_ledger
 from ledger.store import Problem
 from ledger.views.session_row import SessionRow
-from ledger.views.sessions import SessionsView
+from ledger.views.sessions import VERSION, SessionsView
 
 
 def _append(ledger: Ledger, session: str, *events: Event, time: str | None = None) -> None:
@@ -138,7 +138,7 @@ def test_the_file_of_another_store_is_not_believed(ledger: Ledger, tmp_path: Pat
 def test_a_damaged_file_is_made_again(ledger: Ledger, tmp_path: Path) -> None:
     _append(ledger, "a", SessionStarted(harness="h"))
     expected = _rows(ledger)
-    path = tmp_path / "views" / "sessions-v1.sqlite"
+    path = tmp_path / "views" / f"sessions-v{VERSION}.sqlite"
     path.write_bytes(b"not a database, but long enough to be taken for one" * 100)
     assert _rows(ledger) == expected
     path.unlink()
@@ -184,3 +184,28 @@ def test_the_last_and_the_children(ledger: Ledger) -> None:
         view.catch_up()
         assert [row.id for row in view.rows(2)] == ["s3", "s4"]
         assert [row.id for row in view.children("s0")] == ["s1", "s2", "s3", "s4"]
+
+
+def test_a_session_says_whether_its_answers_are_all_there(ledger: Ledger) -> None:
+    def asked(call: str) -> Event:
+        return ModelCallRequested(call_id=call, protocol="genai", completeness="none")
+
+    steps: list[tuple[Event, str]] = [
+        (SessionStarted(harness="h"), "complete"),
+        (asked("1"), "partial"),
+        (_answer(ledger, "1", 1), "complete"),
+        (asked("2"), "partial"),
+        (ModelCallFailed(call_id="2", error="overloaded"), "complete"),
+        (asked("3"), "partial"),
+        (_answer(ledger, "3", 1, completeness="aborted"), "aborted"),
+        (asked("4"), "aborted"),
+        (_answer(ledger, "4", 1), "partial"),
+        (_answer(ledger, "3", 1, revision=1), "complete"),
+        (SessionEnded(outcome="aborted"), "aborted"),
+    ]
+    for event, expected in steps:
+        _append(ledger, "a", event)
+        assert [row.completeness for row in _rows(ledger)] == [expected]
+    with SessionsView(ledger.home, ledger.store) as view:
+        view.rebuild()
+    assert [row.completeness for row in _rows(ledger)] == ["aborted"]

@@ -151,6 +151,7 @@ def _response(reply: Reply, status: str) -> JsonObject:
     return {
         "id": f"resp_{reply.number}",
         "object": "response",
+        "created_at": 0,
         "status": status,
         "model": reply.model,
         "output": [],

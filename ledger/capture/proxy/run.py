@@ -1,0 +1,128 @@
+"""One run behind the proxy: a session with a keeper of its own. Used by the writer's thread alone."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ledger.capture.proxy.writer import Job
+from ledger.events import Actor, Draft, Event
+from ledger.events.record import ActorKind, Grade
+from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
+from ledger.protocols.drafting import Place
+from ledger.protocols.wire import Client
+from ledger.protocols.wire_calls import WireCalls
+from ledger.recorder import Keeper, Recorder
+
+_LONGEST_WORD = 200
+
+
+class Drafts(list[Draft]):
+    """What a job made, and the record that led to it."""
+
+    def __init__(self, drafts: list[Draft], cause: int | None = None) -> None:
+        super().__init__(drafts if cause is None else [replace(draft, cause=cause) for draft in drafts])
+
+
+class Run:
+    """The session of a run."""
+
+    def __init__(self, recorder: Recorder, name: str, monotonic: Callable[[], float]) -> None:
+        self._recorder = recorder
+        self._monotonic = monotonic
+        self.name = name
+        """Id of the run, and of its session."""
+        self.began = monotonic()
+        """Where its clock starts."""
+        self._is_open = False
+        self._agent: str | None = None
+        self._depth = 0
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self.keep: Keeper = self._recorder.keeper()
+        self.calls = WireCalls(self)
+
+    def now_us(self) -> int:
+        """Microseconds since the session began or went on."""
+        return round((self._monotonic() - self.began) * 1_000_000)
+
+    def speaks(self, client: Client) -> None:
+        """Whose drafts come next."""
+        self._agent = client.agent
+        self._depth = 1 if client.is_sub_agent else 0
+
+    def opening(self, program: str, version: str | None, model: Any) -> list[Draft]:
+        """What comes before the first exchange; nothing before others."""
+        if self._is_open:
+            return []
+        event: Event
+        if self._recorder.store.head(self.name).seq:
+            event = SessionResumed(how="recording proxy")
+        else:
+            event = SessionStarted(
+                harness=program, harness_version=version, name=self.name, model=self.word(model, "model")
+            )
+        return [Draft(event, actor=Actor("system"), correlation=self.name)]
+
+    def ending(self, reason: str) -> list[Draft]:
+        """The session's end, as far as a proxy can see one."""
+        if not self._is_open:
+            return []
+        self._is_open = False
+        event = SessionEnded(outcome="unknown", reason=reason)
+        return [Draft(event, actor=Actor("system"), correlation=self.name)]
+
+    def draft(
+        self,
+        place: Place,
+        event: Event,
+        actor: ActorKind = "system",
+        *,
+        rest: Any = None,
+        grade: Grade | None = None,
+    ) -> Draft:
+        """A draft of what is on the wire now."""
+        return Draft(
+            event,
+            actor=Actor(actor, self._agent if actor == "agent" else None),
+            correlation=self.name,
+            agent=self._agent,
+            depth=self._depth,
+            grade=grade or "wire",
+        )
+
+    def word(self, value: Any, where: str = "") -> str | None:
+        """A short text that an event carries itself, or None."""
+        if not isinstance(value, str) or not value:
+            return None
+        clean = self.keep.scalar(value, where)
+        return clean if len(clean) <= _LONGEST_WORD else f"{clean[: _LONGEST_WORD - 1]}…"
+
+    def write(self, jobs: list[Job]) -> None:
+        """Write a group of jobs in one append. One that cannot be drafted costs no other."""
+        drafts: list[Draft] = []
+        places: list[tuple[Job, int]] = []
+        is_torn = False
+        for job in jobs:
+            try:
+                made = job.work()
+            except Exception as error:  # noqa: BLE001 - hostile bytes of one exchange
+                is_torn = True
+                job.written.set_exception(error)
+                continue
+            assert isinstance(made, list)
+            places.append((job, len(drafts)))
+            drafts.extend(made)
+        try:
+            records = self._recorder.append_many({self.name: drafts}, self.keep) if drafts else []
+        except BaseException:
+            self._fresh()  # what was staged belonged to this append
+            raise
+        if is_torn:
+            self._fresh()
+        self._is_open = self._is_open or any(
+            isinstance(draft.event, SessionStarted | SessionResumed) for draft in drafts
+        )
+        ends = [*(start for _, start in places[1:]), len(drafts)]
+        for (job, start), end in zip(places, ends, strict=True):
+            job.written.set_result(records[start:end])

@@ -1,0 +1,148 @@
+"""A user's own word on what tools do: a small YAML file of rules, first match wins.
+
+effects:
+- tool: "mcp__bank__*"
+when: {/action: transfer}
+class: irreversible
+target: /iban
+idempotency_key: /reference
+- tool: insert_rows
+class: external
+compensation: {tool: delete_rows, arguments: {ids: /result/ids}}
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ledger.errors import InputError
+from ledger.events.canonical import canonical_json
+from ledger.events.tool_call import EffectClass
+
+_LARGEST = 1_000_000
+
+
+class Compensation(BaseModel):
+    """What takes an effect back. Values that start with `/` are JSON pointers into `{"arguments", "result"}`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    tool: str | None = None
+    """Another tool of the loop, called with `arguments`."""
+
+    command: tuple[str, ...] | None = None
+    """A command and its words, run without a shell."""
+
+    arguments: dict[str, Any] = {}
+    """Arguments of the tool."""
+
+
+class EffectRule(BaseModel):
+    """One rule."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, populate_by_name=True
+    )
+
+    tool: str
+    """Name of the tool, with `*` and `?`."""
+
+    when: dict[str, Any] = {}
+    """JSON pointer into the arguments -> the value that must stand there."""
+
+    effect_class: EffectClass | None = Field(default=None, alias="class")
+    """What such a call does."""
+
+    target: str | None = None
+    """JSON pointer to what it is done on."""
+
+    idempotency_key: str | None = None
+    """JSON pointer to the key under which a repetition acts once."""
+
+    compensation: Compensation | None = None
+    """What takes it back."""
+
+    @field_validator("target", "idempotency_key")
+    @classmethod
+    def _is_pointer(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith("/"):
+            raise ValueError(f"expected a JSON pointer, which starts with '/', found {value!r}")
+        return value
+
+    @property
+    def name(self) -> str:
+        """The rule in a few words."""
+        conditions = ", ".join(f"{path} = {value!r}" for path, value in self.when.items())
+        return f"{self.tool}{f' when {conditions}' if conditions else ''}"
+
+    def fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether it is about this call."""
+        if not fnmatchcase(tool, self.tool):
+            return False
+        return all(value_at(arguments, path) == value for path, value in self.when.items())
+
+    def target_in(self, arguments: Mapping[str, Any]) -> str | None:
+        """What the call is about."""
+        value = None if self.target is None else value_at(arguments, self.target)
+        return None if value is None else str(value)
+
+    def key_in(self, arguments: Mapping[str, Any]) -> str | None:
+        """The call's idempotency key."""
+        value = None if self.idempotency_key is None else value_at(arguments, self.idempotency_key)
+        return None if value is None else str(value)
+
+
+class EffectPolicy(BaseModel):
+    """Rules on effects, in order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    effects: tuple[EffectRule, ...] = ()
+    """The rules; the first that fits counts."""
+
+    def rule_for(self, tool: str, arguments: Mapping[str, Any]) -> EffectRule | None:
+        """The rule about a call."""
+        return next((rule for rule in self.effects if rule.fits(tool, arguments)), None)
+
+    def canonical(self) -> bytes:
+        """The policy as bytes, for its digest: equal for equal rules, however they are written down."""
+        return canonical_json(self.model_dump(mode="json", by_alias=True))
+
+
+def load_effect_policy(path: Path) -> EffectPolicy:
+    """Read a policy. Raises InputError that names the file, the place and what was expected."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError(f"{path}: expected a policy of at most {_LARGEST} bytes")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: expected YAML, found {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected a list of rules under 'effects', found {type(value).__name__}")
+    try:
+        return EffectPolicy.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "/".join(str(step) for step in first["loc"])
+        raise InputError(f"{path}: {place}: {first['msg']}") from error
+
+
+def value_at(document: Any, path: str) -> Any:
+    """What stands at a JSON pointer (RFC 6901); None where it leads nowhere."""
+    for step in path.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, Mapping):
+            document = document.get(name)
+        elif isinstance(document, list) and name.isdigit() and int(name) < len(document):
+            document = document[int(name)]
+        else:
+            return None
+    return document

@@ -1,0 +1,192 @@
+"""A user's own loop, run again on what was recorded: the same function, given another recorder."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Unpack
+
+from ledger.capture import RecordedLoop
+from ledger.capture.approvals import Approval, AskOptions, Question
+from ledger.capture.calls import ToolOptions
+from ledger.capture.delegation import Delegation, How
+from ledger.capture.draws import DrawKind, Draws
+from ledger.events.approval import ApprovalDecided
+from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested
+from ledger.events.session import SessionEnded, SessionStarted
+from ledger.events.tool_call import ToolCallSettled
+from ledger.protocols.plain import type_name
+from replay.inprocess.answers import AsyncChunks
+from replay.inprocess.course import Report
+from replay.inprocess.journal import ReplayJournal
+
+
+class ReplayedLoop(RecordedLoop):
+    """A loop whose models, tools, deciders and draws answer from the record. Made by `replay_loop`."""
+
+    _journal: ReplayJournal
+
+    def __init__(
+        self,
+        journal: ReplayJournal,
+        started: SessionStarted,
+        protocol: str,
+        delegation: Delegation | None = None,
+    ) -> None:
+        super().__init__(journal, started, protocol, delegation)
+        self.draw = _ReplayedDraws(journal)
+
+    @property
+    def report(self) -> Report:
+        """What the replay shows; final when the loop has ended."""
+        return self._journal.course.report
+
+    @property
+    def session(self) -> str:
+        """Id of the recorded session, as the loop saw it then."""
+        return self._journal.origin or self._journal.session
+
+    @property
+    def replay_session(self) -> str:
+        """Id of the session in which this replay is recorded."""
+        return self._journal.session
+
+    def _end(self, ended: SessionEnded) -> None:
+        self._journal.finish(ended.reason)
+        super()._end(ended)
+
+    def checkpoint(self, label: str | None = None) -> str:
+        """The recorded checkpoint's id."""
+        made = super().checkpoint(label)
+        step = self._journal.step(made)
+        return made if step is None else str(getattr(step.event, "checkpoint_id", made))
+
+    # -- model calls -------------------------------------------------------------------------------------------------
+
+    def model(self, create: Callable[..., Any], *, call_id: str | None = None, **request: Any) -> Any:
+        """The recorded answer, or what was raised; `create` is only called in the live part of a branch."""
+        identity = call_id or self._journal.new_id()
+        return super().model(
+            lambda **sent: self._model_answer(identity, create, sent), call_id=identity, **request
+        )
+
+    async def amodel(self, create: Callable[..., Any], *, call_id: str | None = None, **request: Any) -> Any:
+        """As `model`."""
+        identity = call_id or self._journal.new_id()
+
+        def answer(**sent: Any) -> Any:
+            given = self._model_answer(identity, create, sent)
+            is_stream = hasattr(given, "__next__") and self._journal.step(identity) is not None
+            return AsyncChunks(given) if is_stream else given
+
+        return await super().amodel(answer, call_id=identity, **request)
+
+    def _model_answer(self, identity: str, create: Callable[..., Any], sent: dict[str, Any]) -> Any:
+        journal = self._journal
+        step = journal.step(identity)
+        if step is not None and (substitute := journal.course.substitute(journal.origin, step)) is not None:
+            return substitute()
+        if step is None or not journal.counts(step):
+            return journal.course.ask_model(create, sent)
+        ended = journal.ending(step)
+        assert isinstance(step.event, ModelCallRequested)
+        if isinstance(ended, ModelCallFailed):
+            raise journal.course.answers.model_failure(ended)
+        assert isinstance(ended, ModelCallAnswered)
+        return journal.course.answers.model_answer(ended, step.event.protocol, journal.place(step))
+
+    # -- tools -------------------------------------------------------------------------------------------------------
+
+    def tool(
+        self, function: Callable[..., Any], arguments: Mapping[str, Any], **options: Unpack[ToolOptions]
+    ) -> Any:
+        """The recorded result, or what was raised; `function` is only called where this tool is to run live."""
+        named = self._named(function, options)
+        return super().tool(self._answering(function, named), arguments, **named)
+
+    async def atool(
+        self, function: Callable[..., Any], arguments: Mapping[str, Any], **options: Unpack[ToolOptions]
+    ) -> Any:
+        """As `tool`."""
+        named = self._named(function, options)
+        return await super().atool(self._answering(function, named), arguments, **named)
+
+    def _named(self, function: Callable[..., Any], options: ToolOptions) -> ToolOptions:
+        """The options with a call id, and with the name that the tool has by itself."""
+        named = options.copy()
+        named["name"] = options.get("name") or getattr(function, "__name__", None) or type_name(function)
+        named["call_id"] = options.get("call_id") or self._journal.new_id()
+        return named
+
+    def _answering(self, function: Callable[..., Any], named: ToolOptions) -> Callable[..., Any]:
+        journal, tool, identity = self._journal, named["name"], str(named["call_id"])
+
+        def answer(**given: Any) -> Any:
+            step = journal.step(identity)
+            if (
+                step is not None
+                and (substitute := journal.course.substitute(journal.origin, step)) is not None
+            ):
+                return substitute()
+            is_recorded = step is not None and journal.counts(step)
+            how = journal.course.treatment(tool, is_recorded=is_recorded)
+            if how != "recorded" or step is None:
+                return journal.course.run_tool(function, tool, given, how)
+            ended = journal.ending(step)
+            assert isinstance(ended, ToolCallSettled)
+            return journal.course.answers.tool_result(ended, journal.place(step))
+
+        return answer
+
+    # -- approvals, hand-overs ---------------------------------------------------------------------------------------
+
+    def approve(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
+        """The recorded decision; somebody is only asked in the live part of a branch."""
+        question = Question(self._journal, options)
+        return question.decided(self._decision(question, ask))
+
+    async def aapprove(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
+        """As `approve`."""
+        question = await asyncio.to_thread(Question, self._journal, options)
+        answer = self._decision(question, ask)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return await asyncio.to_thread(question.decided, answer)
+
+    def _decision(self, question: Question, ask: Callable[[], Any]) -> Any:
+        step = self._journal.step(question.approval_id)
+        if step is None or not self._journal.counts(step):
+            return self._journal.course.ask_person(ask)
+        ended = self._journal.ending(step)
+        assert isinstance(ended, ApprovalDecided)
+        return ended.outcome
+
+    def delegate(
+        self,
+        *,
+        agent: str | None = None,
+        payload: Any = None,
+        name: str | None = None,
+        how: How = "spawn",
+        call_id: str | None = None,
+        budget_usd: Decimal | None = None,
+    ) -> "ReplayedLoop":
+        """A loop that is held against the recorded session of the same hand-over."""
+        parent = self._journal
+        delegation = Delegation(parent, agent, payload, how, call_id, budget_usd)
+        session = f"{parent.session}.{parent.new_id()[-12:]}"
+        started = self._started.model_copy(
+            update={"agent": agent, "name": name, "parent": parent.session, "parent_call": call_id}
+        )
+        return ReplayedLoop(parent.child(session, agent), started, self._protocol, delegation)
+
+
+class _ReplayedDraws(Draws):
+    """Draws that give back what was read then."""
+
+    _journal: ReplayJournal
+
+    def _draw(self, kind: DrawKind, label: str, read: Callable[[], Any]) -> Any:
+        journal = self._journal
+        with journal.lock:  # what is given back is the draw that is recorded next
+            return super()._draw(kind, label, lambda: journal.recorded_draw(kind, label, read))

@@ -1,0 +1,1 @@
+"""Hooks without their frameworks; with them: tests/frameworks."""

@@ -1,0 +1,1 @@
+"""Taps: hooks of a harness, and pass-throughs between two programs."""
