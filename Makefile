@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types contracts docs spelling unit bench fuzz test-frameworks lock lock-frameworks wheel clean
+.PHONY: help setup demo test check lint types contracts docs spelling unit bench fuzz test-lake-kills test-frameworks test-harnesses lock lock-frameworks wheel clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ STAMP := $(VENV)/.made-from-lock
 JOBS ?= 2
 UV_VERSION := 0.13.9
 UV := build/uv/bin/uv
-FRAMEWORKS ?= langgraph openai-agents google-adk agent-framework autogen pydantic-ai
+FRAMEWORKS ?= langgraph openai-agents google-adk agent-framework crewai autogen pydantic-ai mcp-sdk
 
 # Override with `make setup PYTHON=/path/to/python3`.
 PYTHON ?=
@@ -79,17 +79,38 @@ bench: setup  ## print the table of measured figures (PART="append reading" for 
 fuzz: setup  ## damage the fixtures of all importers and import them (SECONDS=600, FIRST=240 for where to begin)
 	@$(BIN)/python -m tests.ledger.importers.fuzzing --seconds $(or $(SECONDS),120) --first $(or $(FIRST),240)
 
+test-lake-kills: setup  ## kill the exporter 200 times at random (KILLS=1000 LAKE_SEED=7 for others)
+	LAKE_KILLS=$(or $(KILLS),200) $(BIN)/pytest tests/ledger/lake/test_killing.py -q --timeout 1800
+
 test-frameworks: setup $(FRAMEWORKS:%=build/frameworks/%/.made-from-lock)  ## the hooks in real frameworks (FRAMEWORKS="langgraph crewai" for some)
-	@for name in $(FRAMEWORKS); do \
+	@failed=; for name in $(FRAMEWORKS); do \
 	  echo "== $$name"; \
-	  build/frameworks/$$name/bin/python -m pytest -c tests/frameworks/pytest.ini "tests/frameworks/$${name//-/_}"; \
-	done
+	  build/frameworks/$$name/bin/python -m pytest -c tests/frameworks/pytest.ini "tests/frameworks/$${name//-/_}" \
+	    || failed="$$failed $$name"; \
+	done; \
+	$(BIN)/python -m tests.frameworks.replayed; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 build/frameworks/%/.made-from-lock: tests/frameworks/%.lock | $(UV)
 	@echo 'making $(@D) with what $< pins'
 	@test -x $(@D)/bin/python || $(BIN)/python -m venv --without-pip $(@D)
 	@$(UV) pip sync --quiet --require-hashes --python $(@D)/bin/python $<
 	@touch $@
+
+test-harnesses: setup build/harnesses/.made-from-lock  ## record and replay real harnesses (HARNESSES="claude or codex" for some)
+	@$(BIN)/python -m pytest -c tests/harnesses/pytest.ini tests/harnesses $(if $(HARNESSES),-k "$(HARNESSES)")
+
+# What cannot be installed is left out, and its tests say so. No script of a package runs. Not `npm ci`: it refuses a
+# lock without the packages of other systems, and a mirror may lack them.
+build/harnesses/.made-from-lock: tests/harnesses/package.json tests/harnesses/package-lock.json tests/harnesses/deepseek.lock | $(UV)
+	@mkdir -p $(@D)
+	@cp tests/harnesses/package.json tests/harnesses/package-lock.json $(@D)
+	@echo 'installing six harnesses into $(@D), some 2 GB'
+	@{ npm install --prefix $(@D) --ignore-scripts --no-audit --no-fund || echo 'npm: not installed'; } >$(@D)/install.log 2>&1
+	@{ { test -x $(@D)/dsh/bin/python || $(BIN)/python -m venv --without-pip $(@D)/dsh; } && \
+	  $(UV) pip sync --quiet --require-hashes --python $(@D)/dsh/bin/python tests/harnesses/deepseek.lock || \
+	  echo 'DeepSeek Harness: not installed'; } >>$(@D)/install.log 2>&1
+	@grep 'not installed' $(@D)/install.log || touch $@
 
 $(UV): | $(STAMP)
 	$(BIN)/python -m venv build/uv
@@ -103,7 +124,8 @@ lock: setup $(UV)  ## write requirements.lock anew from pyproject.toml
 
 lock-frameworks: setup $(UV)  ## write tests/frameworks/*.lock anew (FRAMEWORKS="..." for some)
 	@for name in $(FRAMEWORKS); do \
-	  $(UV) pip compile --quiet --universal --python-version 3.11 --extra postgres --extra $$name \
+	  $(UV) pip compile --quiet --universal --python-version 3.11 --extra postgres \
+	    $$(grep -q "^$$name = " pyproject.toml && echo "--extra $$name") \
 	    --generate-hashes --no-emit-index-url --no-annotate --no-header \
 	    --output-file tests/frameworks/$$name.lock pyproject.toml tests/frameworks/testing.in tests/frameworks/$$name.in; \
 	done

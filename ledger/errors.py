@@ -6,11 +6,14 @@ LedgerError
 │   ├── AmbiguousSessionError     several sessions have this prefix
 │   ├── RecordNotFoundError       the session has no record at this seq
 │   ├── SourceError               a file cannot be read as what it was said to be
-│   └── StoreUnavailableError     the store cannot be opened
+│   ├── NotApprovedError          a call was not run: no answer covers it
+│   └── StoreUnavailableError     the store cannot be opened, or is closed
 ├── ConflictError             somebody else appended since the expected seq
 ├── ContentMissingError       a blob or context node that a record names is not in the store
 ├── UnknownEventError         a stored event that this version does not know and may not ignore
 ├── RecordDamagedError        stored bytes that are not a record
+├── LakeDamagedError          files of a lake that do not fit its manifest
+├── HeldError                 the session is held: the call was not started
 └── NotRecordedError          an intent could not be kept, so the action must not run (fails closed)
 """
 
@@ -58,8 +61,19 @@ class SourceError(InputError):
     """A file cannot be read as what it was said to be."""
 
 
+class NotApprovedError(InputError):
+    """A tool call was not run: it was denied, nobody answered in time, or the answer does not cover it."""
+
+    def __init__(self, tool: str, approval_id: str, shortfalls: list[str], reason: str) -> None:
+        super().__init__(f"tool {tool!r} was not run: {reason}")
+        self.tool = tool
+        self.approval_id = approval_id
+        self.shortfalls = shortfalls
+        self.reason = reason
+
+
 class StoreUnavailableError(InputError):
-    """The store cannot be opened: wrong address, no permission, not a ledger."""
+    """The store cannot be used: wrong address, no permission, not a ledger, closed."""
 
 
 class ConflictError(LedgerError):
@@ -105,5 +119,20 @@ class RecordDamagedError(LedgerError):
         self.detail = detail
 
 
+class LakeDamagedError(LedgerError):
+    """Files of a lake that do not fit its manifest; it can be made again from the store."""
+
+
 class NotRecordedError(LedgerError):
     """An intent could not be kept, so the action was not started (law: intent before effect, fails closed)."""
+
+
+class HeldError(LedgerError):
+    """The session is held, by a person or a breaker, so the call was not started; `release` lets it go on."""
+
+    def __init__(self, session: str, breaker: str | None, reason: str | None) -> None:
+        by = "a person" if breaker is None else f"the breaker {breaker!r}"
+        super().__init__(f"session {session} is held by {by}{f': {reason}' if reason else ''}")
+        self.session = session
+        self.breaker = breaker
+        self.reason = reason

@@ -24,6 +24,10 @@ class Gate:
         self._order = sorted((one for one in entries if one.ended is not None), key=_end)
         self._out: set[int] = set()
         self._rank = {id(entry): rank for rank, entry in enumerate(self._order)}
+        self._last: dict[tuple[str, str], Recording] = {}
+        for one in sorted(entries, key=lambda one: one.started):
+            if one.protocol is not None and one.lane is not None:
+                self._last[one.session, one.lane] = one
         self._low = 0
         self._waiting: list[_Waiting] = []
         self._lock = threading.Lock()
@@ -37,6 +41,17 @@ class Gate:
                 return turn
         turn.set_result(None)
         return turn
+
+    def follows_an_end(self, entry: Recording) -> bool:
+        """Whether the answer just before was the last one of another conversation: its agent has ended with it.
+
+        What the harness makes of that end takes it some time, and comes in the order of these ends.
+        """
+        rank = self._rank.get(id(entry), 0)
+        before = self._order[rank - 1] if rank else None
+        if before is None or before.session != entry.session or before.lane in (None, entry.lane):
+            return False
+        return self._last.get((before.session, str(before.lane))) is before
 
     def before(self, entry: Recording) -> list[Recording]:
         """What an answer waits for."""

@@ -10,14 +10,16 @@ from ledger.errors import ContentMissingError
 from ledger.events import Actor, Draft, Event, Source
 from ledger.events.canonical import decode_json
 from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested
+from ledger.events.recovery import BranchOpened
 from ledger.events.replaying import ReplayAnswered, ReplayDiverged, ReplayEnded, ReplayStarted
-from ledger.events.session import SessionEnded, SessionStarted
+from ledger.events.session import SessionEnded, SessionForked, SessionStarted
 from ledger.home import Ledger
 from ledger.protocols.requests import RequestTaker, follow
 from ledger.recorder import ContextChain
 from replay.divergence import Divergence
 from replay.matching import Canonical, ModelRequest
 from replay.recordings import Recording
+from replay.report import Report
 
 FORMAT = "replay"
 """Source format of the records that a replay writes."""
@@ -37,12 +39,13 @@ class ReplayJournal:
         self._chains: dict[bytes, ContextChain] = {}
         self._lock = threading.Lock()
         self._calls = 0
+        self.has_diverged = False
+        """Whether a divergence was written."""
         self.session = ledger.recorder.ids()
         """Id of the replay's session."""
         self.origin = started.origin
         """Session that is replayed."""
-        begun = SessionStarted(harness=FORMAT, name=f"replay of {started.origin}"[:200])
-        self._append(begun, started)
+        self._begin(started)
 
     def answered(
         self,
@@ -81,6 +84,7 @@ class ReplayJournal:
             digest if digest is not None and len(digest) == 64 else None for digest in sides
         )
         with self._lock:
+            self.has_diverged = True
             event = ReplayDiverged(
                 kind=divergence.kind,
                 origin_seq=divergence.seq,
@@ -102,6 +106,18 @@ class ReplayJournal:
             )
             drafts = [self._draft(event), self._draft(outcome)]
             self._recorder.append(self.session, drafts, self._keep, durable=True)
+
+    def _begin(self, started: ReplayStarted) -> None:
+        name = f"{'branch' if started.level == 'branch' else 'replay'} of {started.origin}"[:200]
+        drafts = [self._draft(SessionStarted(harness=FORMAT, name=name))]
+        others: dict[str, list[Draft]] = {}
+        if started.level == "branch":
+            at = started.origin_seq or 0
+            drafts.append(self._draft(SessionForked(origin=started.origin, origin_seq=at)))
+            opened = BranchOpened(branch=self.session, at_seq=at)
+            others[started.origin] = [Draft(opened, actor=Actor("system"))]
+        drafts.append(self._draft(started))
+        self._recorder.append_many({self.session: drafts, **others}, self._keep)
 
     def _append(self, *events: Event) -> None:
         with self._lock:
@@ -145,6 +161,25 @@ class ReplayJournal:
                 return event.model_copy(update=changes), rest
         error = "no answer recorded" if entry is not None else "refused: the replay diverged"
         return ModelCallFailed(call_id=call_id, error=error), None
+
+
+def keep_verdict(ledger: Ledger, report: Report) -> str:
+    """Write the verdict of a level that is proved from the ledger alone as a replay; gives the session."""
+    last = ledger.store.record(report.session, ledger.store.head(report.session).seq)
+    journal = ReplayJournal(
+        ledger,
+        ReplayStarted(
+            origin=report.session,
+            origin_seq=last.seq,
+            origin_hash=last.hash,
+            level=report.level,
+            mode="check",
+        ),
+    )
+    if report.divergence is not None:
+        journal.diverged(report.divergence)
+    journal.ended(report.event(), report.as_json())
+    return journal.session
 
 
 def divergence_of(ledger: Ledger, event: ReplayDiverged) -> dict[str, Any] | None:

@@ -14,13 +14,13 @@ A request that fits nothing stops the replay: it and every later one get the sam
 
 import asyncio
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ledger.errors import InputError, LedgerError
-from ledger.events.canonical import canonical_json
 from ledger.events.replaying import AnswerSource, MatchGrade, ReplayAnswered, ReplayStarted
 from ledger.home import Ledger
 from ledger.protocols.http_bodies import pairs_of
@@ -28,15 +28,26 @@ from ledger.store.content import content_digest
 from replay.clean import CleanRequests
 from replay.divergence import Divergence, Side
 from replay.explaining import Asked, explain
+from replay.fresh_ids import IdsOfThisRun
 from replay.gate import Gate
 from replay.keeping import ReplayJournal
 from replay.matching import Canonical, Folders, ModelRequest, canonical, read_request
-from replay.recordings import Piece, RecordedAnswer, Recording, Recordings, other_mark, sessions_of_run
+from replay.recordings import (
+    Piece,
+    Recording,
+    Recordings,
+    model_mark,
+    other_mark,
+    sessions_of_run,
+)
 from replay.refusing import refusal_body
 from replay.report import Report, RequestMatch
 
 GATE_TIMEOUT_S = 8.0
 """Longest wait for an answer that ended earlier when it was recorded."""
+
+SETTLE_S = 0.15
+"""Time for a harness to take note that a sub-agent has ended, before another conversation goes on."""
 
 Headers = Sequence[tuple[str, str]]
 
@@ -85,7 +96,9 @@ class Player:
     """One replay. Threads and coroutines may share it.
 
     `recorded` and `replayed`: folders of the two runs, where they differ. `matching`: `lane` also serves a request that
-    only stands at the same place of the same conversation, and says so. `journal` keeps the replay as a session.
+    only stands at the same place of the same conversation, and says so. An answer that calls a tool which `is_blocked`
+    stops the replay: it is the harness that would run it. `journal` keeps the replay as a session.
+    `upto`: only what had ended at that place of the whole ledger is answered.
     """
 
     def __init__(
@@ -96,11 +109,13 @@ class Player:
         recorded: Folders = Folders(),  # noqa: B008 - immutable
         replayed: Folders = Folders(),  # noqa: B008 - immutable
         matching: Literal["canonical", "lane"] = "canonical",
+        is_blocked: Callable[[str], bool] = lambda tool: False,
         gate_timeout_s: float = GATE_TIMEOUT_S,
         started: ReplayStarted | None = None,
+        upto: int | None = None,
     ) -> None:
-        self._recordings = Recordings(ledger.store, sessions, recorded)
-        if not self._recordings.entries:
+        self._recordings = Recordings(ledger.store, sessions, recorded, upto)
+        if not self._recordings.entries and upto is None:
             raise InputError(
                 f"{sessions[0]} holds no model request whole enough to answer one like it: expected a session of the "
                 "recording proxy, or an import of its recordings or of an HTTP archive"
@@ -109,6 +124,7 @@ class Player:
         self._clean = CleanRequests(ledger.recorder.redactor)
         self._folders = Folders(tuple(dict.fromkeys((*replayed.names, *recorded.names))))
         self._matching = matching
+        self._is_blocked = is_blocked
         self._timeout = gate_timeout_s
         self._gate = Gate(self._recordings.entries)
         self._lock = threading.Lock()
@@ -118,7 +134,7 @@ class Player:
             self._marks.setdefault(entry.mark, []).append(entry)
             if entry.protocol is not None:
                 self._lengths.setdefault((entry.protocol, entry.count), []).append(entry)
-        self._given_back: dict[bytes, bytes] = {}
+        self._ids = IdsOfThisRun()
         self._stopped: Divergence | None = None
         self._last_seq: int | None = None
         self.session = sessions[0]
@@ -138,6 +154,8 @@ class Player:
             turn.result(self._timeout)
         except TimeoutError:
             return self.overdue(answer)
+        if pause := self._pause(answer):
+            time.sleep(pause)
         return self._unless_stopped(answer)
 
     async def aanswer(self, method: str, target: str, headers: Headers, body: bytes) -> Answer:
@@ -149,7 +167,14 @@ class Player:
                 await asyncio.wait_for(asyncio.wrap_future(turn), self._timeout)
             except TimeoutError:
                 return await asyncio.to_thread(self.overdue, answer)
+        if pause := self._pause(answer):
+            await asyncio.sleep(pause)
         return self._unless_stopped(answer)
+
+    def _pause(self, answer: Answer) -> float:
+        """How long an answer is held back beyond its turn."""
+        is_after = answer.entry is not None and self._gate.follows_an_end(answer.entry)
+        return min(SETTLE_S, self._timeout) if is_after else 0.0
 
     def delivered(self, answer: Answer) -> None:
         """The answer is out, or its client has gone: those that waited for it may follow."""
@@ -164,7 +189,7 @@ class Player:
             self.report.finish(self._stopped, [self._left(one) for one in unused])
             report = self.report
         if self.journal is not None:
-            if report.divergence is not None and self._stopped is None:
+            if report.divergence is not None and not self.journal.has_diverged:
                 self.journal.diverged(report.divergence)
             self.journal.ended(report.event(), report.as_json())
         return report
@@ -218,10 +243,7 @@ class Player:
     # -- matching --------------------------------------------------------------------------------------------
 
     def _model_call(self, method: str, target: str, request: ModelRequest) -> Answer:
-        body = {**request.body}
-        if request.protocol == "gemini":
-            body.pop("model", None)  # it is in the address, and no part of what is recorded as the body
-        mark = content_digest(self._salt, canonical_json(body))
+        mark = model_mark(self._salt, request)
         form = canonical(request, self._folders)
         entry, grade = self._find(request, form, mark)
         if entry is None:
@@ -279,20 +301,28 @@ class Player:
             self._stop(Divergence("damaged_range", self.session, entry.seq, None, where, cause=str(error)))
             assert self._stopped is not None
             return self._refusal(self._stopped, request.protocol)
+        calls = self._recordings.calls(entry)
+        if blocked := next(filter(self._is_blocked, calls), None):
+            where = Side(entry.session, entry.answer_seq)
+            cause = f"the answer calls tool {blocked!r}, which this replay blocks"
+            self._stop(Divergence("effect_type", self.session, entry.answer_seq, None, where, cause=cause))
+            assert self._stopped is not None
+            return self._refusal(self._stopped, request.protocol)
+        self.report.tools.update(calls)
         entry.is_used = True
         self._last_seq = entry.seq
         rules: tuple[str, ...] = ()
         difference = None
         if grade == "canonical":
             rules = tuple(dict.fromkeys((*self._recordings.form(entry).rules, *form.rules)))
-            rules += self._learn_ids(entry, form)
+            rules += self._ids.learn(self._recordings.form(entry).ids, form.ids)
         elif grade == "lane":
             asked = Asked(request, form, "")
             difference = explain(self._recordings, asked, self.session, entry.seq)
         return Answer(
             recorded.status,
             recorded.headers,
-            self._with_ids(recorded),
+            self._ids.put_into(recorded.pieces),
             recorded.ended,
             "recorded",
             grade,
@@ -301,28 +331,6 @@ class Player:
             difference,
             entry,
         )
-
-    def _learn_ids(self, entry: Recording, form: Canonical) -> tuple[str, ...]:
-        """Random ids of this run in the place of the recorded ones: later answers must name those that exist here."""
-        pairs = zip(self._recordings.form(entry).ids, form.ids, strict=False)
-        fresh = {old.encode(): new.encode() for old, new in pairs if old != new and len(old) == len(new)}
-        self._given_back |= fresh
-        return ("ids-of-this-run",) if fresh else ()
-
-    def _with_ids(self, recorded: RecordedAnswer) -> list[Piece]:
-        """The pieces with the ids of this run; of equal length, so that each piece keeps its place."""
-        if not self._given_back:
-            return recorded.pieces
-        raw = body = b"".join(piece for _, piece in recorded.pieces)
-        for old, new in self._given_back.items():
-            body = body.replace(old, new)
-        if body == raw:
-            return recorded.pieces
-        pieces, start = [], 0
-        for at, piece in recorded.pieces:
-            pieces.append((at, body[start : start + len(piece)]))
-            start += len(piece)
-        return pieces
 
     def _other(self, method: str, target: str, body: bytes) -> Answer:
         """Traffic that is no model call: from the record if it is there, refused otherwise."""

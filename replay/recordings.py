@@ -17,7 +17,9 @@ from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCa
 from ledger.events.session import SessionResumed, SessionStarted
 from ledger.protocols.http_bodies import pairs_of
 from ledger.protocols.responses import put_together
+from ledger.protocols.tool_use import calls_in
 from ledger.store import EventStore
+from ledger.store.content import content_digest
 from replay.context import rebuild_request
 from replay.matching import Canonical, Folders, ModelRequest, canonical, model_request
 from replay.matching.lanes import Lane
@@ -76,6 +78,8 @@ class Recording:
     """Digest of the body; for other traffic, of method, target and body."""
     count: int = 0
     """Messages of the request."""
+    lane: str | None = None
+    """Conversation, as the client names it; None where it does not."""
     started: int = 0
     """When it was sent, by the session's clock."""
     first_byte: int | None = None
@@ -109,10 +113,13 @@ class RecordedAnswer(NamedTuple):
 
 
 class Recordings:
-    """The exchanges of some sessions."""
+    """The exchanges of some sessions; `upto`: only those that had ended at that place of the whole ledger."""
 
-    def __init__(self, store: EventStore, sessions: Sequence[str], folders: Folders) -> None:
+    def __init__(
+        self, store: EventStore, sessions: Sequence[str], folders: Folders, upto: int | None = None
+    ) -> None:
         self._store = store
+        self._upto = upto
         self._folders = folders
         self.entries: list[Recording] = []
         """All of them, session by session in recorded order."""
@@ -120,6 +127,8 @@ class Recordings:
         """Requests whose body the source did not show: (session, seq)."""
         for session in sessions:
             self._scan(session)
+        if upto is not None:
+            self.entries = [entry for entry in self.entries if entry.answer_seq is not None]
 
     # -- index -----------------------------------------------------------------------------------------------
 
@@ -127,6 +136,8 @@ class Recordings:
         open_calls: dict[str, Recording] = {}
         clock = _Clock()
         for record in self._store.read(session):
+            if self._upto is not None and record.position > self._upto:
+                break
             event = record.event
             if isinstance(event, ModelCallRequested):
                 entry = self._requested(record, event)
@@ -163,7 +174,9 @@ class Recordings:
             self.not_kept.append((record.session, record.seq))
             return None
         mark = bytes.fromhex(event.body_digest)
-        entry = Recording(record.session, record.seq, event.protocol, mark, event.context_length)
+        entry = Recording(
+            record.session, record.seq, event.protocol, mark, event.context_length, lane=event.lane
+        )
         self.entries.append(entry)
         return entry
 
@@ -206,6 +219,18 @@ class Recordings:
         around = http_of(self._store, event.http) if event.http is not None else {}
         return RecordedAnswer(event.status, _passed_on(around), pieces, _ended(around, event.outcome))
 
+    def calls(self, entry: Recording) -> list[str]:
+        """Names of the tools that its answer calls, as far as it is kept."""
+        if entry.answer_seq is None:
+            return []
+        event = self._store.record(entry.session, entry.answer_seq).event
+        if not isinstance(event, ModelCallAnswered):
+            return []
+        try:
+            return [call.tool for call in calls_in(self._json(event.message))]
+        except (ContentMissingError, ValueError):
+            return []
+
     def _answered(self, record: Record, event: ModelCallAnswered, entry: Recording) -> RecordedAnswer:
         around = self._response(record, event.http)
         status = _status(around, 200)
@@ -236,7 +261,8 @@ class Recordings:
         else:
             pieces = []
         headers = _passed_on(around) or ([("content-type", "application/json")] if pieces else [])
-        ended = "complete" if event.status is not None else "cut"
+        is_left = event.error == "client went away"
+        ended = "complete" if event.status is not None else "aborted" if is_left else "cut"
         return RecordedAnswer(event.status, headers, pieces, _ended(around, ended))
 
     def _around(self, record: Record) -> tuple[str | None, list[tuple[str, str]]]:
@@ -305,6 +331,14 @@ class _Clock:
 def other_mark(method: str, target: str, body_digest: str) -> bytes:
     """What tells traffic apart that is no model call."""
     return f"{method.upper()} {target} {body_digest}".encode("utf-8", "replace")
+
+
+def model_mark(salt: bytes, request: ModelRequest) -> bytes:
+    """What tells the bodies of model requests apart: the digest of what is recorded as the body."""
+    body = {**request.body}
+    if request.protocol == "gemini":
+        body.pop("model", None)  # it is in the address
+    return content_digest(salt, canonical_json(body))
 
 
 def sessions_of_run(store: EventStore, session: str) -> list[str]:

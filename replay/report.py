@@ -1,5 +1,6 @@
 """What a replay has shown: its verdict, request by request, and its first divergence."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -63,13 +64,19 @@ class Report:
     """Attempts to reach something that was not recorded; all refused."""
     effects: int = 0
     """Effects outside that the replay caused itself."""
+    tools: Counter[str] = field(default_factory=Counter)
+    """How often each tool was called by answers that were given."""
+    reason: str | None = None
+    """Why it is incomplete although nothing differed."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What a level has to say beside: digests, counts."""
 
     @property
     def verdict(self) -> Verdict:
-        """Equal, if nothing differed."""
-        return "equal" if self.divergence is None else "diverged"
+        """Equal, if nothing differed and it came to its end."""
+        if self.divergence is not None:
+            return "diverged"
+        return "equal" if self.reason is None else "incomplete"
 
     def add(self, request: RequestMatch) -> None:
         """Take note of a request."""
@@ -101,8 +108,10 @@ class Report:
                 {**one._asdict(), "rules": list(one.rules)} for one in self.requests if one.seq is not None
             ],
             "divergence": None if self.divergence is None else self.divergence.as_json(),
+            "reason": self.reason,
             "outside_calls": self.outside_calls,
             "effects": self.effects,
+            "tools": dict(self.tools),
             "blocked": self.blocked,
             "unused": self.unused,
             "unchecked": [one._asdict() for one in self.unchecked],

@@ -7,6 +7,9 @@ import typer.main
 
 from ledger.events import EVENTS
 from ledger.importers import discover
+from ledger.lake.columns import COLUMNS
+from ledger.lake.connection import column_types, connect_files, tables
+from ledger.lake.saved import saved_queries
 from webui.cli import app
 
 
@@ -45,3 +48,31 @@ def commands_table() -> str:
     )  # typer carries a click of its own, whose classes it does not name
     rows = [(f"`{name}`", _first_sentence(command.help)) for name, command in sorted(group.commands.items())]
     return _table(("command", "does"), rows)
+
+
+def lake_tables() -> str:
+    """Every table of the lake, with what a row is and its columns."""
+    columns = ", ".join(f"`{column.name}`" for column in COLUMNS)
+    rows = [("`events`", "One row for each record of the ledger.", f"{columns}, `recorded_date`")]
+    with connect_files([]) as connection:
+        for table in tables():
+            names = [name for name, _ in column_types(connection, table.name)]
+            has_those_of_events = names[: len(COLUMNS)] == [column.name for column in COLUMNS]
+            shown = "as `events`" if has_those_of_events else ", ".join(f"`{name}`" for name in names)
+            rows.append((f"`{table.name}`", table.doc, shown))
+    return _table(("table", "a row", "columns"), rows)
+
+
+def lake_columns() -> str:
+    """Every column of `events`, with its meaning and its OpenTelemetry name."""
+    rows = [(f"`{column.name}`", column.doc, f"`{column.otel}`" if column.otel else "") for column in COLUMNS]
+    return _table(("column", "what it says", "OpenTelemetry"), rows)
+
+
+def queries_table() -> str:
+    """Every saved query that is shipped."""
+    rows = []
+    for query in saved_queries().values():
+        parameters = ", ".join(f"`{parameter.name}`" for parameter in query.parameters)
+        rows.append((f"`{query.name}`", query.title, parameters))
+    return _table(("query", "answers", "parameters"), rows)

@@ -24,8 +24,10 @@ RUNS_UNTIL_STOPPED = {"demo", "hook", "proxy", "record", "serve", "tap"}
 
 def test_the_commands() -> None:
     assert set(COMMANDS) >= {
-        "demo", "diff", "events", "formats", "hook", "import", "join", "proxy", "replay", "request", "serve",
-        "sessions", "show", "state", "tap", "verify",
+        "approvals", "approve", "branch", "checkpoint", "checkpoints", "demo", "deny", "diff", "effects",
+        "events", "export", "formats", "hold", "hook", "import", "join", "proxy", "queries", "record",
+        "release", "replay", "request", "rollback", "serve", "sessions", "show", "sql", "state", "tap",
+        "verify",
     }  # fmt: skip
 
 
@@ -269,7 +271,7 @@ def test_the_demo(tmp_path: Path) -> None:
     result = run(tmp_path, "demo")
     assert result.exit_code == 0
     shown = re.findall(r"^\$ loopledger (\w+)", result.stdout, re.MULTILINE)
-    assert shown == ["import", "sessions", "events", "state", "diff", "request", "verify"]
+    assert shown == ["import", "sessions", "events", "state", "diff", "request", "verify", "export", "sql"]
     assert "are as they were written" in result.stdout
     assert "credential.secret_redacted" in result.stdout
     assert "sk-proj-" not in result.stdout

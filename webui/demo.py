@@ -19,6 +19,10 @@ from ledger.home import Ledger
 _FIXTURES = Path(__file__).parent.parent / "fixtures" / "importers"
 _STEPS = 12
 _LISTED = 16
+_QUESTION = (
+    "select tool, effect_class, count(*) as calls, count(*) filter (outcome = 'failed') as failed"
+    " from tool_calls group by all order by calls desc, tool, effect_class limit 8"
+)
 
 Commands = typer.Typer
 """The assembled program, whose commands the demo runs."""
@@ -69,6 +73,8 @@ class _Tour:
         )
         self._step("A model request, rebuilt.", "request", session, str(request))
         self._step("Is every byte as it was written?", "verify")
+        self._step("The same records as Parquet files, for SQL here and elsewhere.", "export")
+        self._step("Which tools were called most, and how did that go?", "sql", _QUESTION)
 
     def _step(self, what: str, *arguments: str) -> None:
         say(f"\n# {what}", bold=True)

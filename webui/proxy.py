@@ -29,6 +29,8 @@ RUN_HEADER = "x-loopledger-run"
 
 _HELD_BYTES = 512 * 1024 * 1024
 _CONNECT_S = 30
+_HELD_POLL_S = 0.2
+_STATUS_OK = range(200, 300)
 _AT_ONCE = 1 << 20
 _HOP_BY_HOP = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
@@ -177,6 +179,9 @@ class ProxyApp:
                 503, "not_recorded", f"not sent: it could not be recorded: {error!r}"
             ) from error
         live.begun(begun)
+        while live.is_held:  # the hand brake, or a budget that is used up
+            await asyncio.sleep(_HELD_POLL_S)
+            await _recorded(live.listen())
         live.sent()
         try:
             response = await self._send_on(method, address, headers, body)
@@ -185,7 +190,10 @@ class ProxyApp:
             await _recorded(live.end("cut", reason))
             raise _RefusedError(502, "upstream_unreachable", reason) from error
         try:
-            await _pass_back(live, response, send)
+            if live.is_checked and response.status in _STATUS_OK:
+                await _pass_back_checked(live, response, send)
+            else:
+                await _pass_back(live, response, send)
         finally:
             response.close() if response.content.exception() else response.release()
 
@@ -243,6 +251,38 @@ async def _pass_back(live: LiveExchange, response: aiohttp.ClientResponse, send:
         return  # without an end: the server drops the connection, as upstream did
     live.end("complete")  # written in order: what the client does next is recorded after it
     await send({"type": "http.response.body", "body": last})
+
+
+async def _pass_back_checked(live: LiveExchange, response: aiohttp.ClientResponse, send: Send) -> None:
+    """The whole answer at once, when it is known that its calls may run; with a refusal where one may not."""
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers]
+    live.responded(response.status, headers)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in response.content.iter_any():
+            live.chunk(piece)
+            pieces.append(piece)
+            size += len(piece)
+            if size > MOST_BYTES:
+                await _recorded(live.end("cut", f"the answer is longer than {MOST_BYTES} bytes"))
+                raise _RefusedError(502, "too_large", "the answer is too long to be checked")
+    except _ERRORS as error:
+        reason = f"upstream broke off: {str(error) or type(error).__name__}"
+        await _recorded(live.end("cut", reason))
+        raise _RefusedError(502, "upstream_broke_off", reason) from error
+    await _recorded(live.end("complete"))
+    try:
+        changed = await live.let_through()
+    except LedgerError as error:
+        raise _RefusedError(503, "not_recorded", f"an approval could not be recorded: {error}") from error
+    dropped = _HOP_BY_HOP if changed is None else _HOP_BY_HOP | {"content-length", "content-encoding"}
+    passed = [(name, value) for name, value in response.raw_headers if name.lower().decode() not in dropped]
+    body = b"".join(pieces) if changed is None else changed
+    if changed is not None:
+        passed.append((b"content-length", str(len(changed)).encode()))
+    await send({"type": "http.response.start", "status": response.status, "headers": passed})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _recorded(written: Any) -> None:

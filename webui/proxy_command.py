@@ -1,6 +1,9 @@
 """The command `proxy`: the recording proxy alone, on this machine unless told otherwise."""
 
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +13,10 @@ import uvicorn
 from ledger.capture.proxy import Runs
 from ledger.cli.settings import settings_of
 from ledger.cli.terminal import say, visible
+from ledger.effects.loop_policy import load_loop_policy
 from ledger.errors import InputError
 from ledger.recorder import new_id
+from webui.lost import Lost
 from webui.proxy import MOST_BYTES, RUN_HEADER, ProxyApp
 from webui.upstreams import Upstreams
 
@@ -23,6 +28,17 @@ UpstreamOption = Annotated[
         "--upstream",
         metavar="[PROVIDER=]URL",
         help="Endpoint of anthropic, openai or gemini, or of all; the public ones by default.",
+        show_default=False,
+    ),
+]
+
+
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="Policy (YAML): tool calls that wait for a person's yes, and budgets.",
         show_default=False,
     ),
 ]
@@ -57,12 +73,14 @@ def add_proxy_command(app: typer.Typer) -> None:
         ] = None,
         most: Annotated[int, typer.Option("--max-request", min=1, help="Largest request in MB.")] = MOST_BYTES
         // _MEGABYTE,
+        policy: PolicyOption = None,
     ) -> None:
         """Record what goes between agents and model providers, until stopped."""
         upstreams = Upstreams(upstream or ())
         name = run or new_id()
+        rules = None if policy is None else load_loop_policy(policy)
         with settings_of(context).open() as ledger, bound_socket(host, port) as listening:
-            runs = Runs(ledger.recorder, lost=_lost)
+            runs = Runs(ledger.recorder, lost=Lost(), policy=rules)
             try:
                 application = ProxyApp(
                     runs,
@@ -90,6 +108,23 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 def serve_proxy(application: ProxyApp, listening: socket.socket) -> None:
     """Serve until stopped. A dropped connection upstream drops the client's, which is no error of the server."""
+    _server(application).run(sockets=[listening])
+
+
+@contextmanager
+def proxy_served(application: ProxyApp, listening: socket.socket) -> Iterator[None]:
+    """Serve in a thread until the block ends; what is under way then gets its time."""
+    server = _server(application)
+    thread = threading.Thread(target=server.run, args=([listening],), name="proxy")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _server(application: ProxyApp) -> uvicorn.Server:
     config = uvicorn.Config(
         application,
         log_level="critical",
@@ -99,7 +134,7 @@ def serve_proxy(application: ProxyApp, listening: socket.socket) -> None:
         timeout_graceful_shutdown=5,
         ws="none",
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    return uvicorn.Server(config)
 
 
 def _show(url: str, name: str, upstreams: Upstreams) -> None:
@@ -113,7 +148,3 @@ def _show(url: str, name: str, upstreams: Upstreams) -> None:
     for provider, address in upstreams.described().items():
         say(f"  {provider:<10} -> {visible(address)}")
     say("stop with Ctrl-C")
-
-
-def _lost(error: BaseException) -> None:
-    typer.echo(f"loopledger: an answer could not be recorded: {visible(str(error))}", err=True)

@@ -12,9 +12,12 @@ import uvicorn
 
 from ledger.capture.otlp import MOST_BYTES, Receiver
 from ledger.cli.settings import settings_of
+from ledger.effects.loop_policy import load_loop_policy
 from ledger.errors import InputError
+from ledger.lake.connection import FOLDER
+from ledger.views.lake import LakeFollower
 from webui.app import create_app
-from webui.proxy_command import UpstreamOption
+from webui.proxy_command import PolicyOption, UpstreamOption
 from webui.upstreams import Upstreams
 
 _MEGABYTE = 1024 * 1024
@@ -41,18 +44,29 @@ def add_serve_command(app: typer.Typer) -> None:
             int, typer.Option("--max-request", min=1, help="Largest request in MB, unpacked.")
         ] = MOST_BYTES // _MEGABYTE,
         upstream: UpstreamOption = None,
+        policy: PolicyOption = None,
+        lake: Annotated[
+            bool, typer.Option("--lake", help="Keep the Parquet files for SQL up with the ledger.")
+        ] = False,
     ) -> None:
         """Receive OTLP/HTTP (/v1/traces, /v1/logs) and record models' traffic (/run/ID/…), until stopped."""
         gc.freeze()  # what is loaded by now stays: no collection need look at it again
         most_bytes = most * _MEGABYTE
+        rules = None if policy is None else load_loop_policy(policy)
         with settings_of(context).open() as ledger, contextlib.ExitStack() as stack:
+            if lake:
+                stack.enter_context(LakeFollower(ledger.store, ledger.home / FOLDER))
             receiver = Receiver(ledger.recorder)
             stack.callback(receiver.close)
             if grpc_port is not None:
                 address = f"{host}:{grpc_port}"
                 stack.enter_context(_grpc_module().grpc_served(receiver, address, most_bytes))
             application = create_app(
-                ledger, most_bytes=most_bytes, receiver=receiver, upstreams=Upstreams(upstream or ())
+                ledger,
+                most_bytes=most_bytes,
+                receiver=receiver,
+                upstreams=Upstreams(upstream or ()),
+                policy=rules,
             )
             uvicorn.run(application, host=host, port=port, log_level="warning", access_log=False)
 

@@ -3,5 +3,13 @@
 from ledger.capture.approvals import Approval
 from ledger.capture.loop import RecordedLoop, record_loop
 from ledger.capture.streams import AsyncRecordedStream, RecordedStream
+from ledger.capture.watching import CheckpointRules
 
-__all__ = ["Approval", "AsyncRecordedStream", "RecordedLoop", "RecordedStream", "record_loop"]
+__all__ = [
+    "Approval",
+    "AsyncRecordedStream",
+    "CheckpointRules",
+    "RecordedLoop",
+    "RecordedStream",
+    "record_loop",
+]

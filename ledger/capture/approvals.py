@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from ledger.capture.journal import Journal
+from ledger.effects.covering import Use, shortfalls
+from ledger.errors import NotApprovedError
 from ledger.events import Actor
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.protocols.plain import plain, type_name
@@ -30,6 +32,18 @@ class Approval(NamedTuple):
 
     outcome: Outcome
     """What was decided."""
+
+    is_queued: bool = False
+    """Whether the ledger is where it was asked and answered: then it is checked there before each use."""
+
+    tool: str | None = None
+    """The tool it was asked for."""
+
+    arguments_digest: str | None = None
+    """Digest of the arguments it was asked for."""
+
+    expires_at: str | None = None
+    """RFC 3339 time after which it no longer counts."""
 
     def __bool__(self) -> bool:
         return self.outcome == "approved"
@@ -112,7 +126,14 @@ class Question:
                 f"expected True, False or one of {', '.join(get_args(Outcome))}; found {answer!r}"
             )
         self._record(outcome, self._options.get("how"))
-        return Approval(self.approval_id, outcome)
+        options = self._options
+        return Approval(
+            self.approval_id,
+            outcome,
+            tool=options.get("tool"),
+            arguments_digest=self._digest() if options.get("scope", "once") == "once" else None,
+            expires_at=options.get("expires_at"),
+        )
 
     @property
     def options(self) -> AskOptions:
@@ -152,3 +173,20 @@ class Question:
             )
             actor = Actor("system" if by == "unknown" else by, options.get("decider"))
             journal.append([journal.draft(event, actor=actor, cause=self._cause)])
+
+
+def check_approval(journal: Journal, approval: Approval, tool: str, arguments_digest: str) -> None:
+    """An answer is good for what was asked, and for as long as was said. Raises NotApprovedError."""
+    answer = ApprovalDecided(
+        approval_id=approval.approval_id,
+        outcome=approval.outcome,
+        decided_by="unknown",
+        scope="once",
+        tool=approval.tool,
+        arguments_digest=approval.arguments_digest,
+        expires_at=approval.expires_at,
+    )
+    at = None if approval.expires_at is None else journal.surroundings.recorder.clock()
+    if short := shortfalls(answer, None, Use(tool, arguments_digest, at=at)):
+        reason = f"approval {approval.approval_id}: {', '.join(short).replace('_', ' ')}"
+        raise NotApprovedError(tool, approval.approval_id, list(short), reason)

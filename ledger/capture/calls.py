@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Literal, TypedDict
 
-from ledger.capture.approvals import Approval
+from ledger.capture.approvals import Approval, check_approval
+from ledger.capture.compensating import Compensate, registered
 from ledger.capture.journal import Journal
-from ledger.errors import InputError
+from ledger.effects.loop_policy import ApprovalRule
+from ledger.errors import HeldError, InputError
 from ledger.events import Actor, ContentRef, Draft
 from ledger.events.approval import ApprovalUsed
 from ledger.events.model_call import (
@@ -24,6 +26,9 @@ from ledger.protocols.requests import follow
 from ledger.protocols.responses import facts_of, take_apart
 
 _MODEL, _SYSTEM = Actor("agent"), Actor("system")
+
+Settled = Literal["returned", "failed", "denied", "not_started", "unknown"]
+"""How a call may end."""
 
 Chunk = tuple[int, str]
 """Milliseconds since the request, and the chunk's text."""
@@ -50,8 +55,20 @@ class ToolOptions(TypedDict, total=False):
     server: str | None
     """MCP server or other host of the tool."""
 
+    compensate: Compensate | None
+    """What takes its effect back: a function, another tool, or a command."""
+
     is_denied: bool
     """It will not run: it is recorded as requested, not as started."""
+
+    needs_approval: ApprovalRule | bool | None
+    """It runs only after a person's yes, which the loop waits for; by default the policy says whether it needs one."""
+
+    approval_key: str | None
+    """The loop's own name of that question; by default the call's id, or its tool and arguments."""
+
+    effect_declared: Literal["declared", "policy", "inferred"] | None
+    """Who says what it may do outside, where that is not the tool itself."""
 
 
 class AnswerFacts(TypedDict, total=False):
@@ -216,39 +233,70 @@ class ToolCall:
         options: ToolOptions,
     ) -> None:
         self._journal = journal
-        tool = options.get("name") or getattr(function, "__name__", None) or type_name(function)
+        tool = self.name_of(function, options)
         approval, effect_class = options.get("approval"), options.get("effect_class")
         if approval is not None and not approval:
             raise InputError(
                 f"tool {tool!r} was not run: its approval {approval.approval_id} is {approval.outcome}"
             )
         self.tool: str = tool
+        self._effect_class = effect_class
         self.call_id = options.get("call_id") or journal.new_id()
         with journal.intent(f"call of tool {tool!r}"):
             kept = journal.keep.json(plain(arguments), "arguments")
+            if approval is not None:
+                check_approval(journal, approval, tool, kept.digest)
             requested = ToolCallRequested(
                 call_id=self.call_id,
                 tool=tool,
                 arguments=kept,
                 effect_class=effect_class,
-                effect_declared=None if effect_class is None else "declared",
+                effect_declared=None
+                if effect_class is None
+                else options.get("effect_declared") or "declared",
                 idempotency_key=options.get("idempotency_key"),
                 server=options.get("server"),
             )
+            # The first draft of the append may be a look at the files, or a checkpoint before the call.
+            first = (
+                []
+                if journal.watch is None or options.get("is_denied")
+                else journal.watch.before(self.call_id, tool, arguments, effect_class)
+            )
             drafts = [journal.draft(requested)]
+            if (compensate := options.get("compensate")) is not None:
+                drafts.append(registered(journal, self.call_id, tool, compensate))
             if approval is not None:
                 drafts.append(journal.draft(self._use(approval, kept)))
             if not options.get("is_denied"):
                 drafts.append(self._start())
-            self._cause = journal.append(drafts)[0].seq
+            self._cause = journal.append([*first, *drafts])[len(first)].seq
         self._began: float | None = journal.surroundings.monotonic()
+
+    @staticmethod
+    def name_of(function: Any, options: ToolOptions) -> str:
+        """Name of the tool: as told, or the function's own."""
+        return options.get("name") or getattr(function, "__name__", None) or type_name(function)
+
+    def start(self, arguments: Any, use: ApprovalUsed, *, expect: int) -> None:
+        """It was requested before and may start, under an answer. Raises ConflictError when the session has moved."""
+        journal = self._journal
+        with journal.intent(f"call of tool {self.tool!r}"):
+            first = (
+                []
+                if journal.watch is None
+                else journal.watch.before(self.call_id, self.tool, arguments, self._effect_class)
+            )
+            drafts = [*first, journal.draft(use), self._start()]
+            journal.append(drafts, expect=expect, durable=True)
+        self._began = journal.surroundings.monotonic()
 
     @classmethod
     def recorded_before(cls, journal: Journal, tool: str, call_id: str, seq: int) -> "ToolCall":
         """A call whose request stands in the session at that seq, by another process; it has not ended."""
         call = cls.__new__(cls)
         call._journal, call.tool, call.call_id, call._cause = journal, tool, call_id, seq
-        call._began = None
+        call._began, call._effect_class = None, None
         return call
 
     def again(self, arguments: Any = None, approval: Approval | None = None) -> None:
@@ -276,7 +324,7 @@ class ToolCall:
         with self._journal.fact("failure of a tool call"):
             known = {"type": kind, "message": error} if isinstance(error, str) else _described(error)
             self._settle(
-                "failed" if isinstance(error, str | Exception) else "unknown",
+                _ended_by(error),
                 error=known["type"],
                 details=self._journal.keep.json(known, "error"),
                 result=None if shown is None else _content(self._journal, plain(shown), "result"),
@@ -301,17 +349,25 @@ class ToolCall:
     def _start(self) -> Draft:
         return self._journal.draft(ToolCallStarted(call_id=self.call_id), actor=_SYSTEM)
 
-    def _settle(self, outcome: Literal["returned", "failed", "denied", "unknown"], **fields: Any) -> None:
+    def _settle(self, outcome: Settled, **fields: Any) -> None:
         elapsed = None
         if self._began is not None:
             elapsed = round((self._journal.surroundings.monotonic() - self._began) * 1000)
         event = ToolCallSettled(call_id=self.call_id, outcome=outcome, duration_ms=elapsed, **fields)
+        watch = self._journal.watch
+        changed = [] if watch is None or outcome in ("denied", "not_started") else watch.after(self.call_id)
         draft = self._journal.draft(event, actor=_SYSTEM, cause=self._cause)
-        self._journal.append([draft])
+        self._journal.append([*changed, draft])
 
 
 def _content(journal: Journal, value: Any, where: str) -> ContentRef:
     return journal.keep.text(value, where) if isinstance(value, str) else journal.keep.json(value, where)
+
+
+def _ended_by(error: BaseException | str) -> Settled:
+    if isinstance(error, HeldError):
+        return "not_started"
+    return "failed" if isinstance(error, str | Exception) else "unknown"
 
 
 def _described(error: BaseException) -> dict[str, str]:

@@ -28,7 +28,8 @@ class Delegation:
         *,
         delegation_id: str | None = None,
     ) -> None:
-        self._parent = parent
+        self.parent = parent
+        """Journal of the session that hands over."""
         self._agent = agent
         self._payload = payload
         self._how = how
@@ -71,9 +72,11 @@ class Delegation:
     def _append(
         self, child: Journal, drafts: Sequence[Draft], event: DelegationStarted | DelegationReturned
     ) -> None:
-        with self._parent.lock:
-            self._parent.catch_up()
-            child.append(drafts, others={self._parent.session: [self._parent.draft(event)]})
+        with self.parent.lock:
+            self.parent.catch_up()
+            records = child.append(drafts, others={self.parent.session: [self.parent.draft(event)]})
+            ours = [record for record in records if record.session == self.parent.session]
+            self.parent.wrote(ours)
 
 
 def _kept(journal: Journal, value: Any, where: str) -> ContentRef | None:

@@ -177,7 +177,8 @@ def _identifiers(records: Iterable[Record], part: int, parts: int) -> Iterator[t
         event = record.event
         found: tuple[How, str | None]
         if isinstance(event, ToolCallRequested):
-            found = ("call_id", event.call_id)
+            # Gemini CLI logs the provider's id behind the name of the tool.
+            found = ("call_id", event.call_id.removeprefix(f"{event.tool}__"))
         elif isinstance(event, ModelCallAnswered):
             found = ("response_id", event.response_id)
         else:

@@ -4,11 +4,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from ledger.errors import LedgerError, NotRecordedError, StoreUnavailableError
+from ledger.capture.gates.holds import Holds
+from ledger.capture.gates.meter import Meter, Whose
+from ledger.errors import (
+    ConflictError,
+    LedgerError,
+    NotApprovedError,
+    NotRecordedError,
+    StoreUnavailableError,
+)
 from ledger.events import Actor, Draft, Event, Record
 from ledger.events.record import Grade
+from ledger.events.tool_call import EffectClass
 from ledger.protocols.requests import RequestTaker
 from ledger.recorder import ContextChain, Keeper, Recorder
 
@@ -24,6 +33,33 @@ class Surroundings(NamedTuple):
 
     random: Callable[[], float] | None = None
     """Numbers from 0 up to 1, for `draw.random`."""
+
+    meter: Meter | None = None
+    """Budgets, where the loop has some."""
+
+
+class Watching(Protocol):
+    """Looks at what happens beside the calls: files, and checkpoints by rule. Called with the journal's lock held."""
+
+    def before(
+        self, call_id: str, tool: str, arguments: Any, effect_class: EffectClass | None
+    ) -> list[Draft]:
+        """A call is about to be recorded, and then to run."""
+
+    def after(self, call_id: str) -> list[Draft]:
+        """A call has ended."""
+
+    def compacting(self) -> list[Draft]:
+        """The context is about to be replaced."""
+
+    def taken(self, label: str | None, checkpoint_id: str) -> list[Draft]:
+        """The loop asks for a checkpoint."""
+
+    def counted(self, records: int) -> None:
+        """So many records were appended."""
+
+    def due(self) -> list[Draft]:
+        """What is to be recorded before anything else."""
 
 
 class Journal:
@@ -52,6 +88,13 @@ class Journal:
         self.waiting: list[Callable[[bool], bool]] = []
         """Asked before the next append, to record first what happened before it; told whether it is the last.
         Those that answer true are asked again."""
+        self._is_charged = False
+        self.edge: str | None = None
+        """`FROM -> TO`, where another agent handed over to this one."""
+        self.holds = Holds(surroundings.recorder.store, session)
+        """Whether somebody holds the session."""
+        self.watch: Watching | None = None
+        """Looks at files and takes checkpoints by rule, where the loop asked for that."""
         self._fresh()
 
     def _fresh(self) -> None:
@@ -95,15 +138,53 @@ class Journal:
         *,
         others: Mapping[str, Sequence[Draft]] | None = None,
         durable: bool = False,
+        expect: int | None = None,
     ) -> list[Record]:
-        """Append to the session, and to others in the same transaction. Call with the lock held."""
+        """Append to the session, and to others in the same transaction. Call with the lock held.
+
+        `expect` names the seq that the session must be at: ConflictError otherwise.
+        """
         try:
-            return self.surroundings.recorder.append_many(
-                {self.session: drafts, **(others or {})}, self.keep, durable=durable
+            records = self.surroundings.recorder.append_many(
+                {self.session: drafts, **(others or {})},
+                self.keep,
+                durable=durable,
+                expect=None if expect is None else {self.session: expect},
             )
+            if drafts:
+                self.holds.saw(records[0].seq, records[-1 if others is None else len(drafts) - 1].seq)
+            if self.surroundings.meter is not None:
+                self._charge(self.surroundings.meter, records)
+            if self.watch is not None:
+                self.watch.counted(len(drafts))
+            return records
         except BaseException:
             self._fresh()  # what was staged belonged to this append; the next one brings all that it needs
             raise
+
+    def wrote(self, records: Sequence[Record]) -> None:
+        """Records of this session were written together with another's."""
+        self.holds.saw(records[0].seq, records[-1].seq)
+        if self.surroundings.meter is not None:
+            self._charge(self.surroundings.meter, records)
+
+    def _charge(self, meter: Meter, records: Sequence[Record]) -> None:
+        """Take what was written from the budgets; one that is used up holds this session."""
+        place = Whose(self.session, self.agent, self.depth, self.edge)
+        if records[0].session == self.session and records[0].seq > 1 and not self._is_charged:
+            past = self.surroundings.recorder.store.read(
+                self.session, upto=records[0].seq - 1, names=meter.NAMES
+            )
+            meter.recall(place, past)
+        self._is_charged = True
+        if self.holds.released:
+            meter.released(self.holds.released)
+            self.holds.released.clear()
+        told = meter.charge(place, records)
+        if told:
+            system = Actor("system")
+            self.holds.wrote(told)
+            self.append([self.draft(event, actor=system) for event in told])
 
     def intent(self, what: str) -> "_Recording":
         """Around the recording of an intent. Raises NotRecordedError when it fails, whatever the reason."""
@@ -115,6 +196,8 @@ class Journal:
 
     def catch_up(self, *, is_last: bool = False) -> None:
         """Record what happened unseen since the last append."""
+        if self.watch is not None and (due := self.watch.due()):
+            self.append(due)
         if not self.waiting:
             return
         waiting, self.waiting = self.waiting, []
@@ -142,7 +225,9 @@ class _Recording:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._journal.lock.release()
-        if not isinstance(error, Exception) or isinstance(error, NotRecordedError):
+        if not isinstance(error, Exception) or isinstance(
+            error, NotRecordedError | NotApprovedError | ConflictError
+        ):
             return
         raise self._kind(
             f"{self._what} of session {self._journal.session} could not be recorded{self._outcome}: {error}"

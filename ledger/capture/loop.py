@@ -13,15 +13,20 @@ import inspect
 import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal, Protocol, Self, Unpack
 
 from ledger.capture.approvals import Approval, AskOptions, Question
-from ledger.capture.calls import ModelCall, ToolCall, ToolOptions
+from ledger.capture.calls import ModelCall, ToolOptions
 from ledger.capture.delegation import Delegation, How
 from ledger.capture.draws import Draws
+from ledger.capture.gates.gated import Gated, WhenHeld
+from ledger.capture.gates.meter import Meter
 from ledger.capture.journal import Journal, Surroundings, beside
-from ledger.capture.notes import Notes
 from ledger.capture.streams import AsyncRecordedStream, RecordedStream
+from ledger.capture.watching import CheckpointRules, FilesWatch, Watch
+from ledger.effects import EffectPolicy
+from ledger.effects.loop_policy import LoopPolicy
 from ledger.errors import InputError
 from ledger.events import Actor
 from ledger.events.input import MessageReceived
@@ -29,6 +34,7 @@ from ledger.events.model_call import Purpose
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
 from ledger.protocols.plain import type_name
 from ledger.recorder import Recorder
+from ledger.workspace import Workspace
 
 _ENDED_BY: dict[str, Literal["aborted", "cancelled"]] = {"CancelledError": "cancelled"}
 
@@ -54,12 +60,23 @@ def record_loop(
     protocol: str = "openai.chat",
     monotonic: Callable[[], float] = time.monotonic,
     random: Callable[[], float] | None = None,
+    workspace: str | Path | None = None,
+    checkpoints: CheckpointRules | None = None,
+    policy: EffectPolicy | None = None,
+    when_held: WhenHeld = "wait",
 ) -> "RecordedLoop":
     """A loop to be used as a context manager: its start is recorded when it is entered, its end when it is left.
 
     `session` continues a session that exists, or names a new one. `protocol` is that of model calls which name none.
+    `workspace` is the folder whose files the tools change; `checkpoints` says when to take some by rule, `policy` what
+    tools do; a LoopPolicy also which calls need a person's yes, and budgets. `when_held` is what happens at the next
+    call when the hand brake or a breaker holds the loop.
     """
-    surroundings = Surroundings(ledger.recorder, monotonic, random)
+    recorder = ledger.recorder
+    loop_policy = policy if isinstance(policy, LoopPolicy) else None
+    budgets = loop_policy is not None and loop_policy.budgets
+    meter = Meter(loop_policy, monotonic, recorder.ids) if loop_policy is not None and budgets else None
+    surroundings = Surroundings(recorder, monotonic, random, meter)
     identity = session or ledger.recorder.ids()
     if "#" in identity or not identity.isprintable() or " " in identity:
         raise InputError(
@@ -69,16 +86,27 @@ def record_loop(
         harness=harness, harness_version=harness_version, name=name, agent=agent, model=model, cwd=cwd
     )
     journal = Journal(surroundings, identity, agent=agent, correlation=identity, depth=0)
-    return RecordedLoop(journal, started, protocol)
+    if workspace is not None or checkpoints is not None:
+        files = None if workspace is None else FilesWatch(Workspace(workspace))
+        rules = checkpoints or CheckpointRules(before_irreversible=False, before_compaction=False)
+        journal.watch = Watch(journal, files, rules, policy)
+    return RecordedLoop(journal, started, protocol, policy=loop_policy, when_held=when_held)
 
 
-class RecordedLoop(Notes):
+class RecordedLoop(Gated):
     """One session that is being recorded."""
 
     def __init__(
-        self, journal: Journal, started: SessionStarted, protocol: str, delegation: Delegation | None = None
+        self,
+        journal: Journal,
+        started: SessionStarted,
+        protocol: str,
+        delegation: Delegation | None = None,
+        *,
+        policy: LoopPolicy | None = None,
+        when_held: WhenHeld = "wait",
     ) -> None:
-        super().__init__(journal, protocol)
+        super().__init__(journal, protocol, policy, when_held)
         self._started = started
         self._delegation = delegation
         self.draw = Draws(journal)
@@ -100,6 +128,15 @@ class RecordedLoop(Notes):
                 journal.append([self._telling(SessionResumed(how="record_loop"))])
             else:
                 journal.append([self._telling(self._started)])
+            if isinstance(journal.watch, Watch) and (first := journal.watch.begin()):
+                journal.append(first)
+            self._tell_policy()
+        if self._delegation is not None and self._delegation.parent.holds.open:
+            try:
+                self._stop(self._delegation.parent)
+            except BaseException as error:
+                self.__exit__(type(error), error, None)
+                raise
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -173,6 +210,8 @@ class RecordedLoop(Notes):
         """
         call = self._begin_model(protocol, request, purpose, provider, call_id, attempt)
         try:
+            if self._journal.holds.open:
+                self._stop()
             response = create(**request)
             if inspect.isawaitable(response):
                 _discard(response)
@@ -202,6 +241,8 @@ class RecordedLoop(Notes):
             self._begin_model, protocol, request, purpose, provider, call_id, attempt
         )
         try:
+            if self._journal.holds.open:
+                await self._astop()
             response = create(**request)
             if inspect.isawaitable(response):
                 response = await response
@@ -245,8 +286,10 @@ class RecordedLoop(Notes):
 
         Raises what the function raises, or NotRecordedError: then the function was not called.
         """
-        call = ToolCall(self._journal, function, arguments, options)
+        call = self._begin_tool(function, arguments, options)
         try:
+            if self._journal.holds.open:
+                self._stop()
             result = function(**arguments)
             if inspect.isawaitable(result):
                 _discard(result)
@@ -262,8 +305,10 @@ class RecordedLoop(Notes):
         self, function: Callable[..., Any], arguments: Mapping[str, Any], **options: Unpack[ToolOptions]
     ) -> Any:
         """As `tool`, for an asynchronous function."""
-        call = await asyncio.to_thread(ToolCall, self._journal, function, arguments, options)
+        call = await self._abegin_tool(function, arguments, options)
         try:
+            if self._journal.holds.open:
+                await self._astop()
             result = function(**arguments)
             if inspect.isawaitable(result):
                 result = await result
@@ -316,7 +361,11 @@ class RecordedLoop(Notes):
         journal = Journal(
             parent.surroundings, session, agent=agent, correlation=parent.correlation, depth=parent.depth + 1
         )
-        return RecordedLoop(journal, started, self._protocol, delegation)
+        if isinstance(parent.watch, Watch):
+            journal.watch = parent.watch.for_child(journal)
+        journal.edge = f"{parent.agent or 'unnamed'} -> {agent or 'unnamed'}"
+        policy, when_held = self._gate.policy, self._when_held
+        return RecordedLoop(journal, started, self._protocol, delegation, policy=policy, when_held=when_held)
 
     def returns(self, result: Any, returned: Literal["result", "transcript", "unknown"] = "result") -> None:
         """In a delegated loop: what goes back to the loop that handed over."""

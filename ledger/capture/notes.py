@@ -3,9 +3,11 @@
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal
 
 from ledger.capture.journal import Journal
+from ledger.capture.watching import CheckpointRules, FilesWatch, Watch
 from ledger.events import Actor, Draft, Event
 from ledger.events.compaction import CompactionDone
 from ledger.events.governance import ArtifactChanged, ConstraintDeclared, ConstraintWithdrawn
@@ -13,6 +15,7 @@ from ledger.events.policy import BudgetCharged
 from ledger.events.recovery import CheckpointTaken
 from ledger.events.review import NoteWritten
 from ledger.protocols.plain import plain
+from ledger.workspace import Workspace
 
 ArtifactKind = Literal[
     "prompt", "rule_file", "tool_schema", "policy", "memory", "hook", "mode", "skill", "other"
@@ -29,11 +32,26 @@ class Notes:
         self._artifacts: dict[str, str] = {}
         self._reported_tokens = 0
         self._model_calls = 0
+        self._workspaces: dict[Path, FilesWatch] = {}
 
-    def checkpoint(self, label: str | None = None) -> str:
-        """Name this place, to return to; kept durably. Gives the checkpoint's id."""
+    def checkpoint(self, label: str | None = None, *, workspace: str | Path | None = None) -> str:
+        """Name this place, to return to; kept durably. Gives the checkpoint's id.
+
+        `workspace` is a folder whose files are kept with it; by default that of the loop, where it has one.
+        """
         checkpoint_id = self._journal.new_id()
         with self._journal.fact("checkpoint"):
+            watch = self._journal.watch
+            if workspace is not None:
+                root = Path(workspace).resolve()
+                if root not in self._workspaces:
+                    self._workspaces[root] = FilesWatch(Workspace(root))
+                looker = Watch(self._journal, self._workspaces[root], CheckpointRules())
+                self._journal.append(looker.taken(label, checkpoint_id))
+                return checkpoint_id
+            if watch is not None:
+                self._journal.append(watch.taken(label, checkpoint_id))
+                return checkpoint_id
             chain = self._journal.chains.get("main")
             self._tell(
                 CheckpointTaken(
@@ -58,6 +76,8 @@ class Notes:
     ) -> None:
         """The context was replaced by these messages."""
         with self._journal.fact("compaction"):
+            if self._journal.watch is not None and (first := self._journal.watch.compacting()):
+                self._journal.append(first)
             chain = self._journal.chain("main")
             before, length = chain.head, len(chain)
             chain.replace(self._journal.requests.split(self._protocol, list(messages)))

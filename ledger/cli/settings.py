@@ -43,6 +43,11 @@ class Settings:
     store: str | None = None
     """URL of the store."""
 
+    @property
+    def home_folder(self) -> Path:
+        """Folder of the ledger, whether it exists or not."""
+        return Path(self.home or os.environ.get("LOOPLEDGER_HOME") or ".loopledger")
+
     def open(self) -> Ledger:
         """The ledger, made if it does not exist."""
         return open_ledger(self.home, self.store)
@@ -50,8 +55,7 @@ class Settings:
     def open_existing(self) -> Ledger:
         """The ledger, for a command that only reads: a mistyped folder must not look like an empty ledger."""
         url = self.store or os.environ.get("LOOPLEDGER_STORE")
-        home = Path(self.home or os.environ.get("LOOPLEDGER_HOME") or ".loopledger")
-        path = home / "ledger.sqlite" if not url else None
+        path = self.home_folder / "ledger.sqlite" if not url else None
         if url and url.startswith("sqlite:///"):
             path = Path(url.removeprefix("sqlite:///"))
         if path is not None and not path.is_file():

@@ -107,23 +107,26 @@ def _inferred(tool: str, fields: Mapping[str, Any]) -> Effect:
     return effect if effect.target is not None else effect._replace(target=target)
 
 
-def _by_command(tool: str, fields: Mapping[str, Any]) -> list[Effect]:
-    """A shell command, in the arguments of a tool that runs such."""
+def command_in(tool: str, fields: Mapping[str, Any]) -> str | None:
+    """The shell command in the arguments of a tool that runs such."""
     if not _SHELL_NAMES & set(words_of(tool)):
-        return []
+        return None
     for name in _SHELL_FIELDS:
         command = fields.get(name)
         if isinstance(command, list) and all(isinstance(word, str) for word in command):
             # `["bash", "-lc", "script"]`, as some harnesses pass it, or the words of one command
             command = command[-1] if len(command) > 2 and command[-2].startswith("-") else " ".join(command)
         if isinstance(command, str) and command.strip():
-            return [
-                Effect(
-                    effect_class, "inferred", operation, _short(target), f"the shell command {operation!r}"
-                )
-                for effect_class, operation, target in shell_effects(command)
-            ]
-    return []
+            return command
+    return None
+
+
+def _by_command(tool: str, fields: Mapping[str, Any]) -> list[Effect]:
+    command = command_in(tool, fields)
+    return [
+        Effect(effect_class, "inferred", operation, _short(target), f"the shell command {operation!r}")
+        for effect_class, operation, target in (shell_effects(command) if command is not None else ())
+    ]
 
 
 def _by_sql(fields: Mapping[str, Any]) -> list[Effect]:

@@ -14,7 +14,7 @@ compensation: {tool: delete_rows, arguments: {ids: /result/ids}}
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -27,7 +27,10 @@ _LARGEST = 1_000_000
 
 
 class Compensation(BaseModel):
-    """What takes an effect back. Values that start with `/` are JSON pointers into `{"arguments", "result"}`."""
+    """What takes an effect back. `/arguments`, `/result` and what is below them are JSON pointers into the call.
+
+    Words and arguments that begin otherwise stand for themselves.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -39,6 +42,15 @@ class Compensation(BaseModel):
 
     arguments: dict[str, Any] = {}
     """Arguments of the tool."""
+
+    @property
+    def how(self) -> str:
+        """It in a few words."""
+        return f"tool {self.tool}" if self.command is None else f"command {' '.join(self.command[:3])}"
+
+    def needs(self) -> list[str]:
+        """The pointers in it."""
+        return [word for word in (*(self.command or ()), *self.arguments.values()) if is_pointer(word)]
 
 
 class EffectRule(BaseModel):
@@ -104,6 +116,9 @@ class EffectPolicy(BaseModel):
     effects: tuple[EffectRule, ...] = ()
     """The rules; the first that fits counts."""
 
+    tools: dict[str, str] = {}
+    """Tool that compensations name -> Python function that stands for it in a rollback, as `module:function`."""
+
     def rule_for(self, tool: str, arguments: Mapping[str, Any]) -> EffectRule | None:
         """The rule about a call."""
         return next((rule for rule in self.effects if rule.fits(tool, arguments)), None)
@@ -113,8 +128,16 @@ class EffectPolicy(BaseModel):
         return canonical_json(self.model_dump(mode="json", by_alias=True))
 
 
+Policy = TypeVar("Policy", bound=EffectPolicy)
+
+
 def load_effect_policy(path: Path) -> EffectPolicy:
     """Read a policy. Raises InputError that names the file, the place and what was expected."""
+    return load_policy_as(EffectPolicy, path)
+
+
+def load_policy_as(kind: type[Policy], path: Path) -> Policy:
+    """Read a policy of a kind. Raises InputError that names the file, the place and what was expected."""
     try:
         if path.stat().st_size > _LARGEST:
             raise InputError(f"{path}: expected a policy of at most {_LARGEST} bytes")
@@ -128,11 +151,18 @@ def load_effect_policy(path: Path) -> EffectPolicy:
     if not isinstance(value, dict):
         raise InputError(f"{path}: expected a list of rules under 'effects', found {type(value).__name__}")
     try:
-        return EffectPolicy.model_validate(value)
+        return kind.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         place = "/".join(str(step) for step in first["loc"])
         raise InputError(f"{path}: {place}: {first['msg']}") from error
+
+
+def is_pointer(value: object) -> bool:
+    """Whether a value of a compensation points into the call."""
+    return isinstance(value, str) and (
+        value in ("/arguments", "/result") or value.startswith(("/arguments/", "/result/"))
+    )
 
 
 def value_at(document: Any, path: str) -> Any:

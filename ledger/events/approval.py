@@ -29,6 +29,21 @@ class ApprovalAsked(Event, name="approval.asked"):
     expires_at: str | None = None
     """RFC 3339 time after which an answer no longer counts."""
 
+    key: str | None = None
+    """The loop's own name of the question: by it, a loop that was restarted finds the question again."""
+
+    target: str | None = None
+    """What the action would be done on."""
+
+    rule: ContentRef | None = None
+    """The full rule that made it ask."""
+
+    scopes: tuple[str, ...] = ()
+    """Scopes that an answer may have; empty where nobody limits them."""
+
+    deciders: tuple[str, ...] = ()
+    """Names of those who may decide, with `*` and `?`; empty where anybody may."""
+
 
 class ApprovalDecided(Event, name="approval.decided"):
     """A question was answered, or the source shows the outcome of one that it did not log."""
@@ -63,6 +78,21 @@ class ApprovalDecided(Event, name="approval.decided"):
     evidence: Literal["logged", "inferred"] = "logged"
     """Whether the source logs the decision or it was inferred from its effect."""
 
+    tool: str | None = None
+    """Tool that it is good for."""
+
+    target: str | None = None
+    """What the action may be done on."""
+
+    policy_version: str | None = None
+    """Version or digest of the policy under which it was given: under another, it no longer counts."""
+
+    expires_at: str | None = None
+    """RFC 3339 time after which the answer no longer counts."""
+
+    reason: ContentRef | None = None
+    """Why, in the decider's words."""
+
 
 class ApprovalUsed(Event, name="approval.used"):
     """An action ran under an answer given before."""
@@ -75,3 +105,12 @@ class ApprovalUsed(Event, name="approval.used"):
 
     arguments_digest: Digest | None = None
     """Digest of the arguments that ran."""
+
+    tool: str | None = None
+    """The tool that ran."""
+
+    target: str | None = None
+    """What it was done on."""
+
+    policy_version: str | None = None
+    """Version or digest of the policy in force when it ran."""

@@ -7,6 +7,7 @@ written in full, and a lone surrogate (half an emoji, cut by a harness) is writt
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import orjson
@@ -21,6 +22,8 @@ _TOKEN = re.compile(
 _STRINGS = json.JSONDecoder()
 _COLON = re.compile(r"[ \t\n\r]*:")
 _OPENED: dict[str, Callable[[], Any]] = {"[": list, "{": dict}
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_STEPS = [1 if byte in b"[{" else -1 for byte in range(256)]
 _NAMED = {"true": True, "false": False, "null": None}
 _FAST_DEPTH = 200  # orjson writes at most 254 levels
 
@@ -45,10 +48,21 @@ def decode_json(raw: bytes | str) -> Any:
             return orjson.loads(data)
         except orjson.JSONDecodeError:
             pass
+    if _seems_deep(data):
+        return _decode_deep(data)
     try:
         return json.loads(data, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         return _decode_deep(data)
+
+
+def _seems_deep(data: bytes) -> bool:
+    """Whether a text nests too deep for code that recurses, by its brackets; those in its strings may mislead.
+
+    To try and fail is not enough: what the garbage collector calls at the end of the stack fails too, unseen.
+    """
+    brackets = data.translate(None, _NO_BRACKETS)
+    return len(brackets) > _FAST_DEPTH and max(accumulate(map(_STEPS.__getitem__, brackets))) > _FAST_DEPTH
 
 
 def _refuse_constant(name: str) -> Any:

@@ -37,6 +37,35 @@ class EffectDone(Event, name="effect.done"):
     """How we know."""
 
 
+class CompensationRegistered(Event, name="effect.compensation_registered"):
+    """The loop said, before a call acted, how its effect could be taken back."""
+
+    effect_id: str
+    """The effect; that of a whole tool call is the id of the call."""
+
+    call_id: str | None = None
+    """The call."""
+
+    how: str
+    """In a few words: `tool delete_rows`, `command git revert`."""
+
+    compensation: ContentRef
+    """Tool and arguments, or command, as in an effect policy."""
+
+
+class CompensationStarted(Event, name="effect.compensation_started"):
+    """A compensation was about to run: recorded before it acts. One without an end is never run again."""
+
+    effect_id: str
+    """The effect."""
+
+    how: str
+    """What is to undo it, in a few words."""
+
+    rollback_id: str | None = None
+    """Rollback that runs it."""
+
+
 class EffectCompensated(Event, name="effect.compensated"):
     """An effect was undone by a compensation."""
 

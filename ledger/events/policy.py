@@ -37,6 +37,9 @@ class BreakerTripped(Event, name="policy.breaker_tripped"):
     reached: str
     """What was reached, with its unit."""
 
+    scope: str | None = None
+    """Whose doings were counted: `session`, `run`, `agent NAME`, `edge NAME -> NAME`."""
+
 
 class BudgetCharged(Event, name="policy.budget_charged"):
     """Something was taken from a budget."""
@@ -68,3 +71,26 @@ class BudgetExceeded(Event, name="policy.budget_exceeded"):
 
     unit: str
     """Unit of both."""
+
+
+class Held(Event, name="policy.held"):
+    """The loop was told to stop before its next model or tool call."""
+
+    hold_id: str
+    """Joins hold and release."""
+
+    reason: ContentRef | None = None
+    """Why, in the words of the person who held it."""
+
+    breaker: str | None = None
+    """The breaker that held it; None when a person did."""
+
+
+class Released(Event, name="policy.released"):
+    """A loop that was held may go on."""
+
+    hold_id: str
+    """The hold that ends."""
+
+    reason: ContentRef | None = None
+    """Why, in the words of the person who released it."""

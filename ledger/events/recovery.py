@@ -27,6 +27,47 @@ class CheckpointTaken(Event, name="recovery.checkpoint_taken"):
     """Label for people."""
 
 
+class FilesSeen(Event, name="recovery.files_seen"):
+    """The files of a workspace were looked at, and were no longer as they had been seen before."""
+
+    files: ContentRef
+    """Root of the tree of files."""
+
+    call_id: str | None = None
+    """Tool call in which they changed; None: nobody knows who changed them, or it is the first look."""
+
+    by_session: str | None = None
+    """Delegated session in which they changed."""
+
+    changed: int
+    """How many files are other than at the last look; at the first, how many there are."""
+
+    added: tuple[ContentRef, ...] = ()
+    """Files and folders whose content was new to the ledger: this record answers for them."""
+
+
+class RollbackStarted(Event, name="recovery.rollback_started"):
+    """A rollback was about to begin: recorded before it touches anything."""
+
+    rollback_id: str
+    """Joins its records."""
+
+    to_seq: int
+    """State will be that of this seq again."""
+
+    checkpoint_id: str | None = None
+    """Checkpoint gone back to."""
+
+    reason: str | None = None
+    """Why."""
+
+    plan: ContentRef | None = None
+    """What will be restored, compensated, and not undone."""
+
+    files: ContentRef | None = None
+    """Files of the workspace before it, so that the abandoned future keeps them."""
+
+
 class RolledBack(Event, name="recovery.rolled_back"):
     """The session's state went back; what came after stays on record as an abandoned future."""
 
@@ -44,6 +85,9 @@ class RolledBack(Event, name="recovery.rolled_back"):
 
     evidence: Literal["logged", "inferred"] = "logged"
     """Whether the source logs it."""
+
+    rollback_id: str | None = None
+    """The rollback whose end this is, where loopledger did it."""
 
 
 class BranchOpened(Event, name="recovery.branch_opened"):

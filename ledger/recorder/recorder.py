@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from ledger.events import Draft, Event, Record
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
@@ -107,26 +108,34 @@ class Recorder:
         """Whether the words of some drafts hold no secret: asked once for all of them."""
         texts: list[str | None] = []
         for draft in drafts:
-            texts += [
-                text for text in draft.event.__dict__.values() if type(text) is str and not _is_digest(text)
-            ]
+            for value in draft.event.__dict__.values():
+                if type(value) is str:
+                    texts.append(value)
+                elif type(value) is tuple:
+                    texts += [item for item in value if type(item) is str]
             texts += draft.agent, draft.correlation
             if draft.actor is not None:
                 texts.append(draft.actor.id)
             if draft.source is not None:
                 texts += draft.source.file, draft.source.item
-        return self.redactor.is_clean("\n".join([text for text in texts if text]))
+        return self.redactor.are_clean([text for text in texts if text and not _is_digest(text)])
 
     def _clean(self, draft: Draft, keeper: Keeper) -> Draft:
         if self._is_clean([draft]):
             return draft
         event, actor = draft.event, draft.actor
-        changes = {
-            name: clean
-            for name, value in event.__dict__.items()
-            if type(value) is str and not _is_digest(value)
-            if (clean := keeper.scalar(value, f"{event.TYPE}.{name}")) != value
-        }
+        changes: dict[str, Any] = {}
+        for name, value in event.__dict__.items():
+            clean = value
+            if type(value) is str:
+                clean = _clean_text(value, keeper, f"{event.TYPE}.{name}")
+            elif type(value) is tuple:
+                clean = tuple(
+                    _clean_text(item, keeper, f"{event.TYPE}.{name}/{index}") if type(item) is str else item
+                    for index, item in enumerate(value)
+                )
+            if clean != value:
+                changes[name] = clean
         source = draft.source
         if source is not None:
             source = replace(
@@ -142,6 +151,10 @@ class Recorder:
             actor=actor and replace(actor, id=actor.id and keeper.scalar(actor.id, "actor")),
             source=source,
         )
+
+
+def _clean_text(text: str, keeper: Keeper, where: str) -> str:
+    return text if _is_digest(text) else keeper.scalar(text, where)
 
 
 def _is_digest(text: str) -> bool:

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-MARKER = re.compile(rb"\[redacted:([a-z0-9_]{1,40}):[0-9a-f]{16}\]")
+MARKER_SHAPE = rb"\[redacted:([a-z0-9_]{1,40}):([0-9a-f]{16})([0-9a-f]{8})?\]"
+"""What a reader takes for a marker: kind, digest, check. Ours always have a check, and it proves them."""
+
+MARKER = re.compile(MARKER_SHAPE)
+
+FOREIGN = "foreign_marker"
+"""Kind of what looks like a marker and was not made with this ledger's key: by another ledger, or by hand."""
 
 _ESCAPED = re.compile(rb'\\+(["/\\])')
 _ARMOUR = re.compile(rb"-----[A-Z0-9 ]{5,60}-----")
@@ -70,7 +76,17 @@ class Digester:
         keyed = self._keyed.copy()
         keyed.update(_plain(kind, secret))
         digest = keyed.hexdigest()[:16]
-        return Marker(f"[redacted:{kind}:{digest}]".encode(), digest)
+        return Marker(f"[redacted:{kind}:{digest}{self._check(kind, digest)}]".encode(), digest)
+
+    def has_made(self, marker: re.Match[bytes]) -> bool:
+        """Whether a match of `MARKER` was made with this key: what a source wrote itself proves nothing."""
+        kind, digest, check = marker.groups(b"")
+        return hmac.compare_digest(self._check(kind.decode(), digest.decode()).encode(), check)
+
+    def _check(self, kind: str, digest: str) -> str:
+        keyed = self._keyed.copy()
+        keyed.update(f"marker:{kind}:{digest}".encode())
+        return keyed.hexdigest()[:8]
 
 
 def tally(found: Iterable[tuple[str, str, str]]) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ import re
 
 from ledger.redaction.findings import Span
 from ledger.redaction.names import Name, judge, judge_with_word
-from ledger.redaction.placeholders import is_placeholder, looks_random
+from ledger.redaction.placeholders import has_digit, is_placeholder, looks_random
 from ledger.redaction.values import SCHEME, Part, secret_in_bare_word, secret_in_string, without_closers
 
 NAME_LITERALS = (
@@ -143,7 +143,7 @@ def _after(data: bytes, name_start: int, name_text: bytes, name: Name, after: re
             return None
         part = _string(data, position, name, name_text)
         if part is not None and after["comma"] is not None and name.strength < 3:
-            return part if name.strength == 2 and _has_digit(data[part.start : part.end]) else None
+            return part if name.strength == 2 and has_digit(data[part.start : part.end]) else None
         return part
     if after["element"] is not None:
         if data[max(0, name_start - 1) : name_start] != b"<":
@@ -156,7 +156,7 @@ def _after(data: bytes, name_start: int, name_text: bytes, name: Name, after: re
     is_compared = after["sep"] is not None and after["sep"].strip() in (b"==", b"===", b"!=", b"!==")
     if _OPEN.match(data, position):
         part = _string(data, position, name, name_text)
-        return None if part and is_compared and not _has_digit(data[part.start : part.end]) else part
+        return None if part and is_compared and not has_digit(data[part.start : part.end]) else part
     if is_compared:
         return None
     is_joined = after["sep"] is not None and after["sep"].strip() == after["sep"]
@@ -238,7 +238,7 @@ def _bare(
 
 def _parameter(value: bytes, position: int) -> Part | None:
     """`?token=` and `?auth=` are secrets where other texts need more than that."""
-    if len(value) < 6 or is_placeholder(value) or not _has_digit(value):
+    if len(value) < 6 or is_placeholder(value) or not has_digit(value):
         return None
     return Part(position, position + len(value), "url_parameter")
 
@@ -258,7 +258,7 @@ def _header(data: bytes, position: int, name_text: bytes, name: Name) -> Part | 
             return None
         value = without_closers(one[0])
         secret = (value.split() or [b""])[-1]
-        if not (_has_digit(secret) or len(secret) >= 24):
+        if not (has_digit(secret) or len(secret) >= 24):
             return None
         if re.match(rb"[A-Za-z_][\w.]*[(\[]", secret):
             return None
@@ -273,7 +273,7 @@ def _said(data: bytes, position: int, name: Name) -> Part | None:
     if word is None:
         return None
     value = word[0].rstrip(b".!?)")
-    is_odd = _has_digit(value) and re.search(rb"[A-Za-z]", value) is not None
+    is_odd = has_digit(value) and re.search(rb"[A-Za-z]", value) is not None
     if (
         name.strength < 2
         or not is_odd
@@ -296,7 +296,7 @@ def _after_space(
         return _bare(data, position, name_start, name_text, name, is_json=False, is_joined=True)
     if name.is_password and data[position : position + 1] in (b"'", b'"'):
         part = _string(data, position, name, name_text)
-        return part if part and _has_digit(data[part.start : part.end]) else None
+        return part if part and has_digit(data[part.start : part.end]) else None
     return _nearby(data, position)
 
 
@@ -315,7 +315,10 @@ def _nearby(data: bytes, position: int) -> Part | None:
 
 def find_value_before_name(data: bytes, start: int, end: int) -> Span | None:
     """`{"value": "...", "name": "api_key"}`: the pair the other way round."""
-    before = data[max(0, start - 48) : start][::-1]
+    before = data[max(0, start - 48) : start]
+    if b'"' not in before and b"'" not in before:
+        return None
+    before = before[::-1]
     head = _HEAD.match(before)
     assert head is not None
     name_start = start - len(head[0])
@@ -339,7 +342,3 @@ def find_value_before_name(data: bytes, start: int, end: int) -> Span | None:
 
 def _is_cookie(name_text: bytes) -> bool:
     return b"cookie" in name_text.lower()
-
-
-def _has_digit(value: bytes) -> bool:
-    return re.search(rb"[0-9]", value) is not None

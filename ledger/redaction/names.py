@@ -43,7 +43,7 @@ _PUBLIC_KEYS = frozenset(
     b"range map dict object s3 file row col column sub super composite candidate natural publishable pub "
     b"json yaml config setting registry hot short arrow enter escape tab shift control function row join "
     b"trace routing message event job issue project translation i18n locale feature flag state query "
-    b"mutation react data context storage_path".split()
+    b"mutation react data context storage_path policy policies".split()
 )
 _TOKEN_OWNERS = frozenset(b"bearer refresh security bot personal oauth id sas identity device push".split())
 _PLAIN_TOKENS = frozenset(

@@ -8,6 +8,8 @@ import math
 import re
 from collections import Counter
 
+from ledger.redaction.findings import MARKER_SHAPE
+
 _STAND_IN = re.compile(
     rb"""(?xi)
     [<\[{(]{1,3}[^<>]{0,80}[>\]})]{1,3}           # <your key>, {{ key }}, {key}, [key], ((key))
@@ -33,7 +35,7 @@ _STAND_IN = re.compile(
       |required|optional|sensitive|bearerauth)
     """.replace(rb"\u2022", "\u2022".encode()),
 )
-_MARKED = re.compile(rb"(?:\s*(?:\w+\s+)?\[redacted:[a-z0-9_]{1,40}:[0-9a-f]{16}\][\s;,.\\\"'=]*)+")
+_MARKED = re.compile(rb"(?:\s*(?:\w+\s+)?" + MARKER_SHAPE + rb"[\s;,.\\\"'=]*)+")
 _MASKED = re.compile(rb"\S{0,12}(?:\*{3,}|\.{3}|\xe2\x80\xa6|(?:\xe2\x80\xa2){3,})\S{0,8}")
 _CODE = re.compile(
     rb"""(?x)
@@ -43,7 +45,10 @@ _CODE = re.compile(
     """
 )
 _ENOUGH = 160
+_FIRST = 16
 _NAME = re.compile(rb"[A-Za-z_][\w]*")
+_DIGIT = re.compile(rb"[0-9]")
+_LETTER = re.compile(rb"[A-Za-z]")
 _DIGEST_LENGTHS = frozenset((32, 40, 56, 64, 96, 128))
 _HEX = re.compile(rb"(?:sha\d+[:-]|md5:|0x)?([0-9a-fA-F]+)")
 _UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -55,6 +60,11 @@ _PROVIDER_ID = re.compile(
 )
 
 
+def has_digit(value: bytes) -> bool:
+    """Whether one of the bytes is a digit."""
+    return _DIGIT.search(value) is not None
+
+
 def is_marked(value: bytes) -> bool:
     """Whether nothing is left but markers."""
     return b"[redacted:" in value and _MARKED.fullmatch(value) is not None
@@ -63,7 +73,10 @@ def is_marked(value: bytes) -> bool:
 def is_placeholder(value: bytes) -> bool:
     """Whether a value stands for a secret or says that there is none."""
     value = value.strip(b" \t\"'`")
-    if len(value) < 3 or is_marked(value) or (len(set(value)) < 3 and not value.isdigit()):
+    if len(value) < 3 or is_marked(value):
+        return True
+    # Of a long text the first bytes are asked first: nearly all have three different ones there.
+    if len(set(value[:_FIRST])) < 3 and len(set(value)) < 3 and not value.isdigit():
         return True
     return len(value) <= 120 and (
         _STAND_IN.fullmatch(value) is not None or _MASKED.fullmatch(value) is not None
@@ -75,9 +88,9 @@ def is_code(value: bytes) -> bool:
     if _CODE.fullmatch(value) is None:
         return False
     if _NAME.fullmatch(value):
-        return not re.search(rb"[0-9]", value)
+        return not has_digit(value)
     if re.fullmatch(rb"[\w.]+", value) and not re.match(rb"\d", value):
-        return not looks_random(value) and not re.search(rb"[0-9]", value)
+        return not looks_random(value) and not has_digit(value)
     return True
 
 
@@ -98,7 +111,7 @@ def is_prose(value: bytes) -> bool:
 def looks_random(value: bytes) -> bool:
     """Whether a text is long and mixed enough to be a key, and none of the ids and digests of every log."""
     value = value[:_ENOUGH]
-    if len(value) < 16 or not re.search(rb"[0-9]", value) or not re.search(rb"[A-Za-z]", value):
+    if len(value) < 16 or not has_digit(value) or not _LETTER.search(value):
         return False
     if is_harmless_id(value):
         return False

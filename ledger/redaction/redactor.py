@@ -25,7 +25,7 @@ class Redactor:
 
     def __init__(self, key: bytes, *, extra_rules: Iterable[Rule] = ()) -> None:
         self._digester = Digester(key)
-        self._scanner = Scanner(extra_rules)
+        self._scanner = Scanner(self._digester.has_made, extra_rules)
 
     def text(self, text: str) -> tuple[str, tuple[Finding, ...]]:
         """A text without its secrets; the very same text if it holds none."""
@@ -37,6 +37,10 @@ class Redactor:
     def is_clean(self, text: str) -> bool:
         """Whether a text holds no secret."""
         return not self._scanner.find(text.encode("utf-8", "surrogatepass"))
+
+    def are_clean(self, texts: list[str]) -> bool:
+        """Whether none of some texts holds a secret: one pass over all of them, and a look at each that it suspects."""
+        return all(self.is_clean(texts[index]) for index in self._scanner.suspects(texts))
 
     def body(self, raw: bytes) -> tuple[bytes, tuple[Finding, ...]]:
         """Raw bytes (an HTTP body, a stream) without their secrets; all other bytes stay as they are."""

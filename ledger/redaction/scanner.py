@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
-from ledger.redaction.findings import MARKER, Span
+from ledger.redaction.findings import FOREIGN, MARKER, Span
 from ledger.redaction.named import NAME_LITERALS, find_named, find_value_before_name
 from ledger.redaction.placeholders import is_marked
 from ledger.redaction.places import PLACES, find_in_url
@@ -28,7 +28,9 @@ Finder = Callable[[bytes, int, int], Span | None]
 class Scanner:
     """All rules, compiled. Keeps no state between texts."""
 
-    def __init__(self, extra_rules: Iterable[Rule] = ()) -> None:
+    def __init__(self, has_made: Callable[[re.Match[bytes]], bool], extra_rules: Iterable[Rule] = ()) -> None:
+        """`has_made` tells our own markers from what only looks like one."""
+        self._has_made = has_made
         finders: dict[str, list[Finder]] = defaultdict(list)
         for rule in (*SHAPES, *PLACES, *extra_rules):
             for literal in rule.literals:
@@ -54,11 +56,11 @@ class Scanner:
 
     def suspects(self, texts: list[str]) -> set[int]:
         """Which of some texts have to be examined, by their index: one pass over all of them at once."""
-        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-        hits = self._automaton.find_matches_as_indexes(b"\n".join(encoded).lower(), overlapping=True)
+        data = "\n".join(texts).encode("utf-8", "surrogatepass")
+        hits = self._automaton.find_matches_as_indexes(data.lower(), overlapping=True)
         if not hits:
             return set()
-        ends = list(accumulate(len(text) + 1 for text in encoded))
+        ends = list(accumulate(len(text.encode("utf-8", "surrogatepass")) + 1 for text in texts))
         return {bisect_right(ends, start) for _, start, _ in hits}
 
     def _examine(self, data: bytes, hits: list[tuple[int, int, int]]) -> list[Span]:
@@ -67,7 +69,10 @@ class Scanner:
         for index, start, end in hits:
             if index == self._marker_index:
                 marker = MARKER.match(data, start)
-                marked_to = marker.end() if marker else marked_to
+                if marker is not None:
+                    marked_to = marker.end()
+                    if not self._has_made(marker):
+                        spans.append(Span(start, marked_to, FOREIGN, 0))
                 continue
             if end <= marked_to or (covered_from <= start and end <= covered_to):
                 continue

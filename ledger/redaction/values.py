@@ -83,10 +83,13 @@ def secret_in_bare_word(
     """
     value = value.rstrip(b".:!?") if not is_own_line else value
     value = without_closers(value)
-    if name.strength == 0 or is_json or is_placeholder(value):
+    if name.strength == 0 or is_json:
         return None
-    if name.strength == 1:
-        return Part(0, len(value), "entropy") if looks_random(value) and not is_code_call(value) else None
+    if name.strength == 1:  # most names are such, and most values are not random: asked first
+        is_secret = looks_random(value) and not is_placeholder(value) and not is_code_call(value)
+        return Part(0, len(value), "entropy") if is_secret else None
+    if is_placeholder(value):
+        return None
     if _is_reference(value):
         return None
     if _NUMBER.fullmatch(value):

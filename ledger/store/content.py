@@ -11,7 +11,7 @@ import zstandard
 RAW, ZSTD = 0, 1
 """Codecs of a stored blob."""
 
-_COMPRESS_FROM = 512  # below, a compressor costs more than its few bytes are worth
+_COMPRESS_FROM = 256  # below, a compressor costs more than its few bytes are worth; measured against 512
 _LEVEL = 3
 _packers = threading.local()  # a compressor costs more to make than to use, and threads may not share one
 _LARGEST_BLOB = 2**31

@@ -2,8 +2,9 @@
 
 import secrets
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from eventsourcing.application import Application
@@ -206,11 +207,17 @@ class EventStore:
             self._heads.pop(session, None)
             return self._head(session)
 
-    def read(self, session: str, *, after: int = 0, upto: int | None = None) -> Iterator[Record]:
-        """Records of a session in the order of seq, in chunks: memory does not grow with the session."""
+    def read(
+        self, session: str, *, after: int = 0, upto: int | None = None, names: Collection[str] = ()
+    ) -> Iterator[Record]:
+        """Records of a session in the order of seq, in chunks: memory does not grow with the session.
+
+        With event names, only those; the others are passed over without being decoded.
+        """
         while rows := self.recorder.select_events(session, gt=after, lte=upto, limit=_CHUNK):
             for row in rows:
-                yield decode_record(row)
+                if not names or row.topic in names:
+                    yield decode_record(row)
             after = _onward(after, rows[-1].originator_version, f"{session}#{after + 1}")
 
     def record(self, session: str, seq: int) -> Record:
@@ -255,6 +262,24 @@ class EventStore:
             with self._news:
                 self._followers += 1
                 self._news.wait_for(lambda: self._commits != seen, poll_s)  # noqa: B023 - called here and now
+                self._followers -= 1
+
+    def wait(self, session: str, after: int, timeout_s: float, *, poll_s: float = 0.2) -> bool:
+        """Wait until a session has a record after a seq; False when the time was over first.
+
+        Appends of this process wake it; those of others are seen at the next poll.
+        """
+        ends_at = time.monotonic() + timeout_s
+        while True:
+            seen = self._commits
+            if self.recorder.select_events(session, gt=after, limit=1):
+                return True
+            left = ends_at - time.monotonic()
+            if left <= 0:
+                return False
+            with self._news:
+                self._followers += 1
+                self._news.wait_for(lambda: self._commits != seen, min(poll_s, left))  # noqa: B023 - called here
                 self._followers -= 1
 
     def resolve(self, name: str) -> str:

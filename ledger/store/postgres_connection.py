@@ -1,5 +1,7 @@
 """Connections to PostgreSQL: the pool, the tables, and what an error says of the statement that it ended."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.numeric import Int8BinaryDumper
 
 from ledger.errors import StoreUnavailableError
+from ledger.store.rows import STORE_IS_CLOSED
 
 _TABLES = Path(__file__).with_name("postgres_tables.sql")
 _POOL_SIZE = 8
@@ -31,6 +34,7 @@ class LedgerDatastore(PostgresDatastore):
     def __init__(self, url: str) -> None:
         super().__init__(dbname="", host="", port="", user="", password="", originator_id_type="text")
         self._url = url
+        self._is_closed = False
         self.pool = ConnectionPool(
             url,
             connection_class=psycopg.Connection[DictRow],
@@ -41,6 +45,19 @@ class LedgerDatastore(PostgresDatastore):
             configure=_configure,
             timeout=_TIMEOUT_S,
         )
+
+    @contextmanager
+    def get_connection(self) -> Iterator[psycopg.Connection[DictRow]]:
+        """A connection of the pool. Raises StoreUnavailableError after `close`: the pool would say that it is lost."""
+        if self._is_closed:
+            raise StoreUnavailableError(STORE_IS_CLOSED)
+        with super().get_connection() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection, for good."""
+        self._is_closed = True
+        super().close()
 
     def register_type_adapters(self) -> None:
         """None: rows go in as arrays of plain types."""

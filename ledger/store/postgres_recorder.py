@@ -1,8 +1,8 @@
 """The store on PostgreSQL, for many writers or machines. Positions have no holes and appear in order."""
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import psycopg
 from eventsourcing.persistence import (
@@ -21,84 +21,27 @@ from psycopg.rows import DictRow, tuple_row
 from ledger.errors import StoreUnavailableError
 from ledger.store.content import BlobRow, NodeRow, link_chain
 from ledger.store.postgres_connection import LedgerDatastore, is_lost_connection, was_undone
-from ledger.store.rows import FIND_GAPS, Attachments, KeyRow, KeysTakenError, ScanRow
+from ledger.store.postgres_queries import (
+    APPEND,
+    EVENT_COLUMNS,
+    FIND_SESSIONS,
+    INDEXES,
+    KEEP_BLOBS,
+    LOCK,
+    MISSING_GUARDS,
+    SELECT_EVENTS,
+    STRANGE_KEYS,
+)
+from ledger.store.rows import FIND_GAPS, GET_CHAIN, Attachments, KeyRow, KeysTakenError, ScanRow
 from ledger.store.subscription import PolledSubscription
+
+_Item = TypeVar("_Item")
 
 _ATTEMPTS = 3
 _ASKS = 12
 _WAIT_S = 0.1
 _LARGE_BYTES = 16 * 2**20
 _KEYS_TAKEN = "LK001"  # raised by ledger_append
-
-_EVENT_COLUMNS = "nid, originator_id, originator_version, topic, state"
-_LOCK = "select ledger_lock()"
-_KEEP_BLOBS = "select ledger_keep_blobs(%b, %b, %b, %b, %b)"
-_APPEND = f"select ledger_append(%b, {', '.join(['%b'] * 21)})"
-_SELECT_EVENTS = (
-    f"select {_EVENT_COLUMNS} from stored_events"  # noqa: S608
-    " where originator_id = %b and originator_version > %b and originator_version <= %b"
-)
-_FIND_SESSIONS = """
-    with recursive found (id, number) as (
-        (
-            select originator_id, 1
-            from stored_events
-            where originator_id > '' and originator_id >= %(prefix)b
-            order by originator_id
-            limit 1
-        )
-        union all
-        select
-            (
-                select originator_id
-                from stored_events
-                where originator_id > found.id
-                order by originator_id
-                limit 1
-            ),
-            number + 1
-        from found
-        where starts_with(found.id, %(prefix)b) and number < %(limit)b
-    )
-    select id
-    from found
-    where starts_with(id, %(prefix)b)
-    order by number
-"""
-_GET_CHAIN = """
-    with recursive chain (node, parent, message, depth) as (
-        select node, parent, message, depth
-        from context_nodes
-        where node = %b
-        union
-        select above.node, above.parent, above.message, above.depth
-        from context_nodes as above
-        join chain on above.node = chain.parent
-        where chain.depth > 1
-    )
-    select * from chain
-"""
-
-_MISSING_GUARDS = """
-    select guard
-    from unnest(array[
-        'records_are_not_changed', 'nodes_are_not_changed', 'blobs_are_not_changed'
-    ]) as guards (guard)
-    where not exists (
-        select 1
-        from pg_trigger
-        where tgname = guard and tgenabled in ('O', 'A') and tgrelid = any(array[
-            'stored_events', 'context_nodes', 'blobs'
-        ]::regclass[])
-    )
-    order by guard
-"""
-_INDEXES = """
-    select indexrelid::regclass::text
-    from pg_index
-    where indrelid = any(array['stored_events', 'blobs', 'context_nodes', 'source_keys']::regclass[])
-    order by 1
-"""
 
 
 class PostgresRecorder(PostgresApplicationRecorder):
@@ -163,9 +106,9 @@ class PostgresRecorder(PostgresApplicationRecorder):
             try:
                 if is_large:
                     with connection.transaction():
-                        connection.execute(_LOCK)  # first, so that no two writers wait in a circle
-                        for part in _parts(blobs):
-                            connection.execute(_KEEP_BLOBS, _columns(part, 5))
+                        connection.execute(LOCK)  # first, so that no two writers wait in a circle
+                        for part in _parts(blobs, lambda blob: len(blob.body)):
+                            connection.execute(KEEP_BLOBS, _columns(part, 5))
                         return self._call_append(connection, parameters)
                 return self._call_append(connection, parameters)
             except psycopg.DatabaseError as error:
@@ -176,7 +119,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
     @staticmethod
     def _call_append(connection: psycopg.Connection[DictRow], parameters: Sequence[Any]) -> int:
         with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
-            row = cursor.execute(_APPEND, parameters, prepare=True).fetchone()
+            row = cursor.execute(APPEND, parameters, prepare=True).fetchone()
         assert row is not None  # a function that returns a number gives one row
         return cast("int", row[0])
 
@@ -189,7 +132,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
             self.datastore.pool.check()
             try:
                 with self.datastore.get_connection() as connection, connection.transaction():
-                    connection.execute(_LOCK)
+                    connection.execute(LOCK)
                     found = connection.execute(
                         "select 1 from stored_events where originator_id = %s and originator_version = %s",
                         (last.originator_id, last.originator_version),
@@ -233,7 +176,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
         """Records of a session, as Notification (with position)."""
         order = " desc" if desc else ""
         rows = self._read(
-            f"{_SELECT_EVENTS} order by originator_version{order} limit %b",
+            f"{SELECT_EVENTS} order by originator_version{order} limit %b",
             (originator_id, gt or 0, 2**62 if lte is None else lte, 2**62 if limit is None else limit),
         )
         return [_notification(row) for row in rows]
@@ -251,7 +194,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
         first = (start or 0) + (0 if inclusive_of_start else 1)
         parameters = [first, 2**62 if stop is None else stop, *([list(topics)] if topics else []), limit]
         rows = self._read(
-            f"select {_EVENT_COLUMNS} from stored_events where nid >= %b and nid <= %b"  # noqa: S608
+            f"select {EVENT_COLUMNS} from stored_events where nid >= %b and nid <= %b"  # noqa: S608
             f"{' and topic = any(%b)' if topics else ''} order by nid limit %b",
             parameters,
         )
@@ -292,12 +235,26 @@ class PostgresRecorder(PostgresApplicationRecorder):
 
     def find_sessions(self, prefix: str, limit: int) -> list[str]:
         """Session ids that start with the prefix, in order: one index seek for each."""
-        return [row[0] for row in self._read(_FIND_SESSIONS, {"prefix": prefix, "limit": limit})]
+        return [row[0] for row in self._read(FIND_SESSIONS, {"prefix": prefix, "limit": limit})]
 
     def get_blob(self, digest: bytes) -> BlobRow | None:
         """A blob's row."""
         rows = self._read("select * from blobs where digest = %b", (digest,))
         return BlobRow(*rows[0]) if rows else None
+
+    def get_blobs(self, digests: Sequence[bytes]) -> Iterator[BlobRow]:
+        """Rows of those blobs that are there: their sizes first, then as many at once as memory should hold."""
+        sizes = self._read(
+            "select digest, octet_length(body) from blobs where digest = any(%b)", (list(digests),)
+        )
+        for part in _parts(sizes, lambda row: row[1]):
+            rows = self._read("select * from blobs where digest = any(%b)", ([row[0] for row in part],))
+            yield from map(BlobRow._make, rows)
+
+    def get_nodes(self, nodes: Sequence[bytes]) -> dict[bytes, NodeRow]:
+        """Rows of those context nodes that are there."""
+        rows = self._read("select * from context_nodes where node = any(%b)", (list(nodes),))
+        return {row[0]: NodeRow(*row) for row in rows}
 
     def list_blobs(self, after: bytes, limit: int) -> list[bytes]:
         """Digests of blobs, in order, after the given one."""
@@ -316,7 +273,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
 
     def get_chain(self, node: bytes) -> list[NodeRow]:
         """The context that ends at this node, first message first."""
-        return link_chain(node, self._read(_GET_CHAIN, (node,)))
+        return link_chain(node, self._read(GET_CHAIN.format("%b"), (node,)))
 
     def get_keys(self, keys: Sequence[bytes]) -> dict[bytes, KeyRow]:
         """Those of the source keys that are in the ledger."""
@@ -324,6 +281,11 @@ class PostgresRecorder(PostgresApplicationRecorder):
             return {}
         rows = self._read("select * from source_keys where key = any(%b)", (list(keys),))
         return {row[0]: KeyRow(*row) for row in rows}
+
+    def check_keys(self, limit: int) -> tuple[int, list[tuple[Any, Any]]]:
+        """How many source keys there are; key and seq of those whose seq no session has."""
+        count = self._read("select count(*) from source_keys")[0][0]
+        return count, [(key, seq) for key, seq in self._read(STRANGE_KEYS, (limit,))]
 
     def get_meta(self, name: str, default: bytes) -> bytes:
         """A fact about the ledger itself, set to `default` when it was not set before."""
@@ -339,10 +301,10 @@ class PostgresRecorder(PostgresApplicationRecorder):
 
     def check_storage(self) -> list[str]:
         """Which guards of the records are off; and what the extension `amcheck` says, where this user may ask it."""
-        complaints = [f"the trigger {name} is gone or disabled" for (name,) in self._read(_MISSING_GUARDS)]
+        complaints = [f"the trigger {name} is gone or disabled" for (name,) in self._read(MISSING_GUARDS)]
         if not self._read("select 1 from pg_extension where extname = 'amcheck'"):
             return complaints
-        for (index,) in self._read(_INDEXES):
+        for (index,) in self._read(INDEXES):
             try:
                 with self.datastore.get_connection() as connection:
                     connection.execute("select bt_index_check(%s::regclass, true)", (index,))
@@ -383,13 +345,13 @@ def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any] | None
     return [list(column) for column in zip(*rows, strict=True)] if rows else [None] * width
 
 
-def _parts(blobs: Sequence[BlobRow]) -> Iterator[list[BlobRow]]:
+def _parts(blobs: Sequence[_Item], size_of: Callable[[_Item], int]) -> Iterator[list[_Item]]:
     """Blobs in groups of about `_LARGE_BYTES`: the database refuses a gigabyte in one statement."""
-    part: list[BlobRow] = []
+    part: list[_Item] = []
     size = 0
     for blob in blobs:
         part.append(blob)
-        size += len(blob.body)
+        size += size_of(blob)
         if size > _LARGE_BYTES:
             yield part
             part, size = [], 0

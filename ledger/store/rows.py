@@ -1,6 +1,6 @@
 """What every recorder (SQLite, PostgreSQL) must offer beyond the library's interface, and the rows it takes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from eventsourcing.persistence import Notification, StoredEvent
@@ -18,6 +18,26 @@ FIND_GAPS = """
     limit {}
 """
 """Holes in the positions, on every database; the braces stand for the parameter."""
+
+
+STORE_IS_CLOSED = "the store is closed"
+"""What StoreUnavailableError says after `close`."""
+
+
+GET_CHAIN = """
+    with recursive chain (node, parent, message, depth) as (
+        select node, parent, message, depth
+        from context_nodes
+        where node = {}
+        union
+        select above.node, above.parent, above.message, above.depth
+        from context_nodes as above
+        join chain on above.node = chain.parent
+        where chain.depth > 1
+    )
+    select * from chain
+"""
+"""Nodes from one to the first of its context, on every database."""
 
 
 class KeyRow(NamedTuple):
@@ -123,6 +143,12 @@ class LedgerRecorder(Protocol):
     def get_blob(self, digest: bytes) -> BlobRow | None:
         """A blob's row."""
 
+    def get_blobs(self, digests: Sequence[bytes]) -> Iterator[BlobRow]:
+        """Rows of those blobs that are there, in any order. A few round trips for hundreds; memory stays bounded."""
+
+    def get_nodes(self, nodes: Sequence[bytes]) -> dict[bytes, NodeRow]:
+        """Rows of those context nodes that are there."""
+
     def list_blobs(self, after: bytes, limit: int) -> list[bytes]:
         """Digests of blobs, in order, after the given one."""
 
@@ -137,6 +163,9 @@ class LedgerRecorder(Protocol):
 
     def get_keys(self, keys: Sequence[bytes]) -> dict[bytes, KeyRow]:
         """Those of the source keys that are in the ledger."""
+
+    def check_keys(self, limit: int) -> tuple[int, list[tuple[Any, Any]]]:
+        """How many source keys there are; key and seq of those whose seq no session has, as far as the limit."""
 
     def get_meta(self, name: str, default: bytes) -> bytes:
         """A fact about the ledger itself, set to `default` when it was not set before."""

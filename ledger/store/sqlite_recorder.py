@@ -2,8 +2,7 @@
 
 import sqlite3
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,61 +16,34 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.sqlite import (
     SQLiteApplicationRecorder,
-    SQLiteConnection,
-    SQLiteConnectionPool,
     SQLiteDatastore,
     SQLiteFactory,
 )
 
 from ledger.errors import StoreUnavailableError
 from ledger.store.content import BlobRow, NodeRow, link_chain
-from ledger.store.rows import FIND_GAPS, Attachments, KeyRow, KeysTakenError, ScanRow
+from ledger.store.rows import (
+    FIND_GAPS,
+    GET_CHAIN,
+    STORE_IS_CLOSED,
+    Attachments,
+    KeyRow,
+    KeysTakenError,
+    ScanRow,
+)
+from ledger.store.sqlite_connection import DAMAGE, LedgerPool, connect
 from ledger.store.subscription import PolledSubscription
 
-_LOCK_TIMEOUT_S = 60
 _TABLES = Path(__file__).with_name("sqlite_tables.sql")
-_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What reading a damaged file raises: its bytes can stand in a message of SQLite that is then no text."""
 _DEFINITIONS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
 _INSERT = (
     "INSERT INTO stored_events (originator_id, originator_version, topic, state, hash) VALUES (?,?,?,?,?)"
 )
+_STRANGE_KEYS = (
+    "SELECT key, seq FROM source_keys WHERE typeof(key) <> 'blob' OR typeof(seq) <> 'integer' OR seq < 1"
+    " OR seq > (SELECT coalesce(max(originator_version), 0) FROM stored_events) ORDER BY key LIMIT ?"
+)
 _EVENT_COLUMNS = "nid, originator_id, originator_version, topic, state"
-
-
-def connect(path: str) -> sqlite3.Connection:
-    """A connection as the ledger wants it: WAL, NORMAL, and statements that stay prepared."""
-    connection = sqlite3.connect(
-        path, check_same_thread=False, isolation_level=None, cached_statements=256, timeout=_LOCK_TIMEOUT_S
-    )
-    try:
-        _switch_to_wal(connection)
-        connection.execute("PRAGMA synchronous=NORMAL")
-    except _DAMAGE:
-        connection.close()
-        raise
-    return connection
-
-
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait when two connections switch a new file at once: it fails, and we wait."""
-    give_up_at = time.monotonic() + _LOCK_TIMEOUT_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
-                raise
-            time.sleep(0.005)
-
-
-class _Pool(SQLiteConnectionPool):
-    """The library's pool caches one statement a connection; ours come from `connect`."""
-
-    def _create_connection(self) -> SQLiteConnection:
-        self.is_journal_mode_wal = True
-        return SQLiteConnection(sqlite_conn=connect(self.db_name), max_age=self.max_age)
 
 
 class SQLiteRecorder(SQLiteApplicationRecorder):
@@ -84,6 +56,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self._readers_lock = threading.Lock()  # not the writer's: reading does not wait for a commit
         self._readers: list[sqlite3.Connection] = []
         self._opened: list[sqlite3.Connection] = []
+        self._is_closed = False
         self._path = datastore.pool.db_name
 
     def construct_create_table_statements(self) -> list[str]:
@@ -105,10 +78,11 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                     )
                 if version == 0:
                     writer.executescript(_TABLES.read_text(encoding="utf-8"))
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise StoreUnavailableError(f"{self._path} is not a ledger: {error}") from error
 
     def _writing(self) -> sqlite3.Connection:
+        self._refuse_when_closed()
         if self._writer is None:
             self._writer = connect(self._path)
             self._opened.append(self._writer)
@@ -118,18 +92,23 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         """Rows of a query, on a connection that no other thread uses meanwhile. Raises StoreUnavailableError."""
         try:
             with self._readers_lock:
-                connection = self._readers.pop() if self._readers else None
-            if connection is None:
-                connection = connect(self._path)
-                with self._readers_lock:
-                    self._opened.append(connection)
+                self._refuse_when_closed()
+                if not self._readers:
+                    self._readers.append(connect(self._path))
+                    self._opened.append(self._readers[-1])
+                connection = self._readers.pop()
             try:
                 return connection.execute(query, parameters).fetchall()
             finally:
                 with self._readers_lock:
                     self._readers.append(connection)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise StoreUnavailableError(f"{self._path} cannot be read: {error}") from error
+
+    def _refuse_when_closed(self) -> None:
+        """A connection opened after `close` would be nobody's to close."""
+        if self._is_closed:
+            raise StoreUnavailableError(STORE_IS_CLOSED)
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
         """Insert records with `hashes=` and `attachments=`; give their positions. All or nothing."""
@@ -282,6 +261,17 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         )
         return BlobRow(*rows[0]) if rows else None
 
+    def get_blobs(self, digests: Sequence[bytes]) -> Iterator[BlobRow]:
+        """Rows of those blobs that are there. One by one: nothing is saved by asking for many at once here."""
+        for digest in digests:
+            row = self.get_blob(digest)
+            if row is not None:
+                yield row
+
+    def get_nodes(self, nodes: Sequence[bytes]) -> dict[bytes, NodeRow]:
+        """Rows of those context nodes that are there."""
+        return {node: row for node in nodes if (row := self.get_node(node)) is not None}
+
     def list_blobs(self, after: bytes, limit: int) -> list[bytes]:
         """Digests of blobs, in order, after the given one."""
         query = "SELECT digest FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?"
@@ -299,15 +289,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
     def get_chain(self, node: bytes) -> list[NodeRow]:
         """The context that ends at this node, first message first."""
-        rows = self._rows(
-            "WITH RECURSIVE chain(node, parent, message, depth) AS ("
-            " SELECT node, parent, message, depth FROM context_nodes WHERE node = ?"
-            " UNION SELECT above.node, above.parent, above.message, above.depth"
-            " FROM context_nodes AS above JOIN chain ON above.node = chain.parent WHERE chain.depth > 1)"
-            " SELECT * FROM chain",
-            (node,),
-        )
-        return link_chain(node, rows)
+        return link_chain(node, self._rows(GET_CHAIN.format("?"), (node,)))
 
     def get_keys(self, keys: Sequence[bytes]) -> dict[bytes, KeyRow]:
         """Those of the source keys that are in the ledger."""
@@ -319,6 +301,11 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                 found[row[0]] = KeyRow(*row)
         return found
 
+    def check_keys(self, limit: int) -> tuple[int, list[tuple[Any, Any]]]:
+        """How many source keys there are; key and seq of those whose seq no session has."""
+        count = self._rows("SELECT count(*) FROM source_keys")[0][0]
+        return count, [(key, seq) for key, seq in self._rows(_STRANGE_KEYS, (limit,))]
+
     def get_meta(self, name: str, default: bytes) -> bytes:
         """A fact about the ledger itself, set to `default` when it was not set before."""
         select = "SELECT value FROM ledger_meta WHERE name = ?"
@@ -327,7 +314,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
             try:
                 with self._lock:
                     self._writing().execute("INSERT OR IGNORE INTO ledger_meta VALUES (?,?)", (name, default))
-            except _DAMAGE as error:
+            except DAMAGE as error:
                 raise StoreUnavailableError(f"{self._path} cannot be written: {error}") from error
             rows = self._rows(select, (name,))
         if not rows or not isinstance(rows[0][0], bytes):
@@ -359,6 +346,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def close(self) -> None:
         """Close every connection; the last one writes the WAL back."""
         with self._lock, self._readers_lock:
+            self._is_closed = True
             opened, self._opened, self._readers, self._writer = self._opened, [], [], None
         for connection in opened:
             connection.close()
@@ -373,4 +361,4 @@ class SQLiteLedgerFactory(SQLiteFactory):
         super().__init__(env)
         name = self.datastore.pool.db_name
         self.datastore.pool.close()
-        self.datastore.pool = _Pool(db_name=name)
+        self.datastore.pool = LedgerPool(db_name=name)

@@ -27,6 +27,9 @@ class Verification:
     sessions: int = 0
     """Sessions that they belong to."""
 
+    source_keys: int = 0
+    """Source keys that were checked, of the whole ledger only."""
+
     problems: list[Problem] = field(default_factory=list)
     """What is wrong, the first ten thousand."""
 
@@ -71,11 +74,13 @@ class _Verifier:
             result.records += 1
             if result.records % _CHUNK == 0:
                 self._progress(result.records)
+        self._content.flush()
         if self._session is None:
             if self._reached != self._count:
                 detail = f"{self._count} records are stored, {self._reached} can be reached"
                 self._report("storage_damaged", None, None, detail)
             self._content.check_the_rest()
+            self._check_keys()
             for complaint in self._recorder.check_storage():
                 self._report("storage_damaged", None, None, complaint)
         return result
@@ -87,6 +92,18 @@ class _Verifier:
             return
         named = session if session is None or isinstance(session, str) else repr(session)
         self._result.problems.append(Problem(kind, named, seq if isinstance(seq, int) else None, detail))
+
+    def _check_keys(self) -> None:
+        """What tells a second import what is there already. A key does not say its session: its seq must be of one."""
+        try:
+            self._result.source_keys, strange = self._recorder.check_keys(_GAPS_LISTED)
+        except Exception as error:  # noqa: BLE001
+            self._report("storage_damaged", None, None, f"the source keys cannot be read: {error}")
+            return
+        for key, seq in strange:
+            named = key.hex() if isinstance(key, bytes) else repr(key)
+            detail = f"source key {named} names seq {seq!r}, which no session has"
+            self._report("source_key_wrong", None, None, detail)
 
     # -- rows -----------------------------------------------------------------------------------------------
 

@@ -116,6 +116,7 @@ class ReplayJournal(Journal):
         *,
         others: Mapping[str, Sequence[Draft]] | None = None,
         durable: bool = False,
+        expect: int | None = None,
     ) -> list[Record]:
         """Hold against the recording, then append."""
         with thawed():
@@ -128,7 +129,7 @@ class ReplayJournal(Journal):
             }
             stray = self._hold_against(taken, notes)
             own = taken.pop(self.session)
-            records = super().append([*own, *notes], others=taken, durable=durable)
+            records = super().append([*own, *notes], others=taken, durable=durable, expect=expect)
             if stray is not None:
                 journal, event = stray
                 seq = next(

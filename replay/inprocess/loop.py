@@ -4,20 +4,27 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Unpack
 
 from ledger.capture import RecordedLoop
 from ledger.capture.approvals import Approval, AskOptions, Question
-from ledger.capture.calls import ToolOptions
+from ledger.capture.calls import ToolCall, ToolOptions
 from ledger.capture.delegation import Delegation, How
 from ledger.capture.draws import DrawKind, Draws
+from ledger.capture.gates.gate import Pending
+from ledger.capture.gates.questions import Question as Asked
+from ledger.effects.loop_policy import LoopPolicy
+from ledger.events import Actor
 from ledger.events.approval import ApprovalDecided
 from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested
+from ledger.events.record import ActorKind
 from ledger.events.session import SessionEnded, SessionStarted
 from ledger.events.tool_call import ToolCallSettled
 from ledger.protocols.plain import type_name
 from replay.inprocess.answers import AsyncChunks
 from replay.inprocess.course import Report
+from replay.inprocess.frozen import thawed
 from replay.inprocess.journal import ReplayJournal
 
 
@@ -32,8 +39,9 @@ class ReplayedLoop(RecordedLoop):
         started: SessionStarted,
         protocol: str,
         delegation: Delegation | None = None,
+        policy: LoopPolicy | None = None,
     ) -> None:
-        super().__init__(journal, started, protocol, delegation)
+        super().__init__(journal, started, protocol, delegation, policy=policy)
         self.draw = _ReplayedDraws(journal)
 
     @property
@@ -55,8 +63,8 @@ class ReplayedLoop(RecordedLoop):
         self._journal.finish(ended.reason)
         super()._end(ended)
 
-    def checkpoint(self, label: str | None = None) -> str:
-        """The recorded checkpoint's id."""
+    def checkpoint(self, label: str | None = None, *, workspace: str | Path | None = None) -> str:
+        """The recorded checkpoint's id; files are not looked at again."""
         made = super().checkpoint(label)
         step = self._journal.step(made)
         return made if step is None else str(getattr(step.event, "checkpoint_id", made))
@@ -143,7 +151,8 @@ class ReplayedLoop(RecordedLoop):
     def approve(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
         """The recorded decision; somebody is only asked in the live part of a branch."""
         question = Question(self._journal, options)
-        return question.decided(self._decision(question, ask))
+        # Whether it had lapsed when it was used was judged then, by the time of then.
+        return question.decided(self._decision(question, ask))._replace(expires_at=None)
 
     async def aapprove(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
         """As `approve`."""
@@ -151,7 +160,48 @@ class ReplayedLoop(RecordedLoop):
         answer = self._decision(question, ask)
         if inspect.isawaitable(answer):
             answer = await answer
-        return await asyncio.to_thread(question.decided, answer)
+        return (await asyncio.to_thread(question.decided, answer))._replace(expires_at=None)
+
+    def gate(self, tool: str, arguments: Mapping[str, Any], **options: Any) -> Approval:
+        """The recorded decision of a question in the ledger; in the live part of a branch, it waits for a new one."""
+        with thawed():
+            return super().gate(tool, arguments, **options)
+
+    async def agate(self, tool: str, arguments: Mapping[str, Any], **options: Any) -> Approval:
+        """As `gate`."""
+        with thawed():
+            return await super().agate(tool, arguments, **options)
+
+    def _begin_tool(self, function: Any, arguments: Mapping[str, Any], options: ToolOptions) -> ToolCall:
+        with thawed():
+            return super()._begin_tool(function, arguments, options)
+
+    async def _abegin_tool(
+        self, function: Any, arguments: Mapping[str, Any], options: ToolOptions
+    ) -> ToolCall:
+        with thawed():
+            return await super()._abegin_tool(function, arguments, options)
+
+    def _wait(self, pending: Pending) -> Asked:
+        self._decide_again(pending.approval_id)
+        return super()._wait(pending)
+
+    async def _await(self, pending: Pending) -> Asked:
+        await asyncio.to_thread(self._decide_again, pending.approval_id)
+        return await super()._await(pending)
+
+    def _decide_again(self, approval_id: str) -> None:
+        """Write the recorded decision where the gate looks for it."""
+        journal = self._journal
+        step = journal.step(approval_id)
+        if step is None or not journal.counts(step):
+            return
+        ended = journal.ending(step)
+        assert isinstance(ended, ApprovalDecided)
+        again = ended.model_copy(update={"approval_id": approval_id, "expires_at": None})
+        by: ActorKind = "system" if ended.decided_by == "unknown" else ended.decided_by
+        with journal.fact("decision"):
+            journal.append([journal.draft(again, actor=Actor(by, ended.decider))])
 
     def _decision(self, question: Question, ask: Callable[[], Any]) -> Any:
         step = self._journal.step(question.approval_id)
@@ -178,7 +228,8 @@ class ReplayedLoop(RecordedLoop):
         started = self._started.model_copy(
             update={"agent": agent, "name": name, "parent": parent.session, "parent_call": call_id}
         )
-        return ReplayedLoop(parent.child(session, agent), started, self._protocol, delegation)
+        child = parent.child(session, agent)
+        return ReplayedLoop(child, started, self._protocol, delegation, self._gate.policy)
 
 
 class _ReplayedDraws(Draws):

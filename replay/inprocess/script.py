@@ -59,6 +59,8 @@ class Step:
 
 def kind_of(event: Event) -> StepKind | None:
     """The sort of step that an event begins; None for one that begins none."""
+    if isinstance(event, CheckpointTaken) and event.taken_by != "loop":
+        return None  # a rule took it, or a person: the loop does not do it again
     return _KINDS.get(type(event))
 
 
@@ -175,7 +177,7 @@ class Script:
     def _note(self, record: Record) -> None:
         self.upto = record.seq
         event = record.event
-        if (kind := _KINDS.get(type(event))) is not None:
+        if (kind := kind_of(event)) is not None:
             step = Step(kind, record.seq, event, record.position, key_of(event))
             self._pending[record.seq] = step
             if (name := _call_name(event)) is None:

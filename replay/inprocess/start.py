@@ -5,8 +5,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
 
 from ledger.capture.journal import Surroundings
+from ledger.effects.loop_policy import LoopPolicy
 from ledger.errors import InputError
 from ledger.events import Actor, Draft, Event, Record
+from ledger.events.canonical import decode_json
+from ledger.events.governance import ArtifactChanged
 from ledger.events.model_call import ModelCallRequested
 from ledger.events.recovery import BranchOpened
 from ledger.events.replaying import AnswerSource, ReplayEnded, ReplayStarted, ToolTreatment
@@ -113,7 +116,8 @@ def _run(
         depth=0,
     )
     journal.follow(origin)
-    loop = ReplayedLoop(journal, first.event, protocol or _protocol(ledger, origin))
+    policy = _policy(ledger, origin)
+    loop = ReplayedLoop(journal, first.event, protocol or _protocol(ledger, origin), policy=policy)
     guard = Frozen(course.went_past, allow) if frozen else nullcontext()
     with thawed():
         loop.__enter__()
@@ -131,6 +135,19 @@ def _run(
     finally:
         with thawed():
             _finish(loop, journal, report, course, error)
+
+
+def _policy(ledger: Ledger, origin: str) -> LoopPolicy | None:
+    """The policy that the loop ran under first: the calls that needed a yes then need it again."""
+    for record in ledger.store.read(origin, upto=_LOOKED_FOR_PROTOCOL, names=(ArtifactChanged.TYPE,)):
+        event = record.event
+        if (
+            isinstance(event, ArtifactChanged)
+            and event.artifact == "policy:loop"
+            and event.content is not None
+        ):
+            return LoopPolicy.model_validate(decode_json(ledger.store.content(event.content.digest)))
+    return None
 
 
 def _branch(

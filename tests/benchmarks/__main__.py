@@ -5,7 +5,18 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import append, capture, conversation, importing, proxy, reading, receiving, replaying
+from tests.benchmarks import (
+    append,
+    capture,
+    checkpoints,
+    conversation,
+    importing,
+    lake,
+    proxy,
+    reading,
+    receiving,
+    replaying,
+)
 
 PARTS = {
     "conversation": conversation.run,  # first: appending is then not measured in a process without memory of its own
@@ -13,9 +24,11 @@ PARTS = {
     "capture": capture.run,
     "reading": reading.run,
     "replay": replaying.run,
+    "checkpoints": checkpoints.run,
     "importing": importing.run,
     "receiving": receiving.run,
     "proxy": proxy.run,
+    "lake": lake.run,
 }
 
 

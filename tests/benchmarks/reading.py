@@ -22,7 +22,8 @@ def _ref(index: int) -> ContentRef:
     return ContentRef(digest=f"{index:064x}", size=1000, kind="json")
 
 
-def _turn(index: int) -> list[Event]:
+def turn(index: int) -> list[Event]:
+    """One turn of a loop: a model call and a tool call."""
     call, message = f"call_{index}", f"m{index}"
     return [
         ModelCallRequested(call_id=message, protocol="anthropic.messages", completeness="messages"),
@@ -46,7 +47,7 @@ def fill(store: EventStore, events: int = _EVENTS) -> None:
     written = 0
     while written < events:
         while len(drafts) < 1000:
-            drafts.extend(Draft(event) for event in _turn(index))
+            drafts.extend(Draft(event) for event in turn(index))
             index += 1
         drafts = drafts[: events - written]
         store.append({"long": drafts}, stamp=lambda: "2026-01-01T00:00:00Z")

@@ -76,9 +76,12 @@ ENDS = {
 
 
 def script(
-    *, expert: tuple[str, Mapping[str, Any]], handoff: ToolCall | None = None, failures: int = 0
+    *, expert: tuple[str, Mapping[str, Any]], handoff: ToolCall | None = None, thanks: bool = True
 ) -> Script:
-    """What the model says. `expert` is the call of the sub-agent, `handoff` that with which the desk hands over."""
+    """What the model says. `expert` is the call of the sub-agent, `handoff` that with which the desk hands over.
+
+    `thanks`: the user says thank you at the end.
+    """
     steps = _steps(
         (Text("I read the offer."), ToolCall("read_offer", {"number": "77"}, id="call_read")),
         (
@@ -92,7 +95,7 @@ def script(
         (ToolCall("place_order", {"item": "pumps", "total": 500.0}, id="call_yes"),),
         (ToolCall("place_order", {"item": "hoses", "total": 900.0}, id="call_no"),),
         (Text("I ordered pumps and no hoses."),),
-        (Text("You are welcome."),),
+        *([(Text("You are welcome."),)] if thanks else []),
     )
     asked = _steps((ToolCall("look_up", {"what": "pumps"}, id="call_look"),), (Text("They are good pumps."),))
     lanes = [Lane("expert", asked, Match(system=EXPERT)), Lane("buyer", steps, Match(system=BUYER))]

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from ledger.capture.proxy import Runs
+from ledger.effects.loop_policy import LoopPolicy
 from ledger.events import Event
 from ledger.events.model_call import ModelCallAnswered, ModelCallRequested
 from ledger.home import open_ledger
@@ -41,10 +42,11 @@ def proxying(
     upstream_ca: Path | None = None,
     most_bytes: int = MOST_BYTES,
     runs: Any = None,
+    policy: LoopPolicy | None = None,
 ) -> Iterator[str]:
     """Base URL of a proxy in a thread; what it recorded is complete when the block ends."""
     with open_ledger(home) as ledger, bound_socket("127.0.0.1", 0) as listening:
-        held = runs or Runs(ledger.recorder)
+        held = runs or Runs(ledger.recorder, policy=policy)
         application = ProxyApp(
             held, Upstreams([upstream]), default_run=RUN, upstream_ca=upstream_ca, most_bytes=most_bytes
         )

@@ -275,6 +275,40 @@ def test_the_web_application_records_under_the_path_of_a_run(tmp_path: Path) -> 
     assert [event.name for event in recorded(tmp_path, SessionStarted)] == ["mine"]
 
 
+def test_an_answer_that_cannot_be_recorded_is_told_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = Step([Text("some words that come slowly " * 1000)], pace_s=0.02)
+    with (
+        ScriptedModel(script(step)) as model,
+        open_ledger(tmp_path) as ledger,
+        bound_socket("127.0.0.1", 0) as held,
+    ):
+        application = create_app(ledger, upstreams=Upstreams([model.url]))
+        server = uvicorn.Server(
+            uvicorn.Config(application, log_level="critical", timeout_graceful_shutdown=1)
+        )
+        thread = threading.Thread(target=server.run, args=([held],))
+        thread.start()
+        base = f"http://127.0.0.1:{held.getsockname()[1]}"
+        client = threading.Thread(
+            target=_ignoring, args=(f"{base}/run/mine", encoded(messages("hi", stream=True)))
+        )
+        client.start()
+        waited(lambda: b"words" in _kept(tmp_path))
+        assert json.loads(send(base, "/healthz", None, method="GET")[2]) == {
+            "status": "ok",
+            "lost_answers": 0,
+        }
+        ledger.store.close()
+        lost = waited(lambda: json.loads(send(base, "/healthz", None, method="GET")[2])["lost_answers"])
+        server.should_exit = True
+        thread.join()
+        client.join()
+    assert lost > 0
+    assert "an answer could not be recorded: the store is closed" in capsys.readouterr().err
+
+
 def test_raw_prints_the_bytes(tmp_path: Path) -> None:
     raw = b'{ "model":"m", "max_tokens":1,  "messages":[ {"content":"h\\u0069","role":"user"} ] }'
     with ScriptedModel(Script()) as model, proxying(tmp_path, model.url) as base:

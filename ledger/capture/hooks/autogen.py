@@ -5,15 +5,16 @@
 
 The handler attaches itself to the channel `autogen_core.events`. A team is a session, its agents take turns in it.
 AutoGen logs a model call and a tool call when they have ended: so both are recorded after the fact, and a store that
-cannot write is warned of instead of stopping the loop. A call that fails without an answer is in no log, nor is a
-question to a human; of a streamed answer neither the response id nor cached tokens are. The recording proxy sees these.
+cannot write is warned of instead of stopping the loop. A handoff is work delegated in the same session; input that a
+`UserProxyAgent` asks for is a question; an agent that raises ends the session as failed. A model call that fails
+without an answer is in no log; of a streamed answer neither response id nor cached tokens are. The proxy sees these.
 """
 
 import logging
 from collections.abc import Mapping
 from typing import Any, Self
 
-from ledger.capture.hooks._frameworks import acts_as, version_of
+from ledger.capture.hooks._frameworks import acts_as, handed_over, version_of
 from ledger.capture.hooks._run import HookRun
 from ledger.capture.hooks._session import HookSession
 from ledger.capture.loop import HasRecorder
@@ -26,6 +27,7 @@ CHANNEL = "autogen_core.events"
 """Name of the logger."""
 
 _PROTOCOL = "openai.chat"
+_REASON_KEPT = 500
 
 
 class LedgerHandler(logging.Handler):
@@ -50,6 +52,9 @@ class LedgerHandler(logging.Handler):
         """What it records with; `run.counts` says how much."""
         self._waiting: dict[str, dict[str, tuple[str, Any]]] = {}
         self._streams: dict[str, list[Any]] = {}
+        self._last_calls: dict[str, str | None] = {}
+        self._asked: dict[str, str] = {}
+        self._failed: set[str] = set()
         self._number = 0
         self._logger = logging.getLogger(CHANNEL)
         self._level = self._logger.level
@@ -89,7 +94,9 @@ class LedgerHandler(logging.Handler):
                 case "ToolCall":
                     self._tool(told)
                 case "Message":
-                    self._results(told)
+                    self._message(told)
+                case "MessageHandlerException":
+                    self._raised(told)
         except LedgerError:
             self.handleError(record)
 
@@ -97,6 +104,7 @@ class LedgerHandler(logging.Handler):
         """An agent's id is `NAME_TEAM/TEAM`; agents outside of a team share one session."""
         name, _, team = str(agent_id or "").partition("/")
         key = team or "no team"
+        self._failed.discard(key)
         session = self.run.session(key, conversation=team or None)
         acts_as(session, name.removesuffix(f"_{team}") or None)
         self._waiting.setdefault(key, {})
@@ -131,10 +139,19 @@ class LedgerHandler(logging.Handler):
         call_id = next((name for name, call in self._waiting[key].items() if call == wanted), None)
         if call_id is not None:
             del self._waiting[key][call_id]
+        self._last_calls[key] = call_id
         self._settle(session, call_id, str(wanted[0]), wanted[1], told.get("result"), is_error=False)
 
-    def _results(self, told: Mapping[str, Any]) -> None:
-        """Results that agents send on: a tool that failed is seen here only."""
+    def _raised(self, told: Mapping[str, Any]) -> None:
+        """An agent raised; the runtime tells of it for every agent that the error goes through."""
+        if str(told.get("handling_agent")).partition("/")[2] in self._failed:
+            return
+        key, _ = self._session(told.get("handling_agent"))
+        self._failed.add(key)
+        self.run.ended(key, "failed", reason=str(told.get("exception"))[:_REASON_KEPT])
+
+    def _message(self, told: Mapping[str, Any]) -> None:
+        """What agents send on: results of tools, handoffs, and input that is asked for."""
         if not str(told.get("delivery_stage")).endswith("SEND"):
             return
         try:
@@ -142,9 +159,32 @@ class LedgerHandler(logging.Handler):
         except ValueError:
             return
         message = payload.get("message") if isinstance(payload, dict) else None
-        if not isinstance(message, dict) or message.get("type") != "ToolCallExecutionEvent":
+        if not isinstance(message, dict):
             return
-        key, session = self._session(told.get("sender"))
+        source = str(message.get("source"))
+        match message.get("type"):
+            case "ToolCallExecutionEvent":
+                self._results(*self._session(told.get("sender")), message)
+            case "HandoffMessage":
+                key, session = self._session(told.get("sender"))
+                payload = message.get("content")
+                call_id = self._last_calls.get(key)
+                handed_over(session, str(message.get("target")), call_id=call_id, payload=payload)
+            case "UserInputRequestedEvent":
+                key, session = self._session(told.get("sender"))
+                self._asked[f"{key}:{source}"] = str(message.get("request_id"))
+                session.asked(str(message.get("request_id")), decider=source, how="UserProxyAgent")
+            case "TextMessage":
+                key, session = self._session(told.get("sender"))
+                request = self._asked.pop(f"{key}:{source}", None)
+                if request is not None:
+                    session.message(message.get("content"), sender=source)
+                    session.decided(request, "unknown", decider=source)
+            case _:
+                pass
+
+    def _results(self, key: str, session: HookSession, message: Mapping[str, Any]) -> None:
+        """A tool that failed is seen here only."""
         for result in message.get("content") or ():
             call = self._waiting[key].pop(str(result.get("call_id")), None)
             if call is not None:

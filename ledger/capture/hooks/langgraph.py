@@ -9,7 +9,8 @@ node or called by a tool, is a session of its own that was delegated to. An inte
 by middlewares are tied to the call that failed.
 
 What callbacks do not show: the body that the client sends, retries inside the client, and the provider's response id of
-a streamed OpenAI chat answer (usage only with `stream_usage=True`). The recording proxy shows them.
+a streamed answer, which LangChain drops but for OpenAI Responses (usage only with `stream_usage=True`). The recording
+proxy shows them.
 """
 
 import threading

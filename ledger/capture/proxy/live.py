@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from ledger.capture.proxy.flushing import Flushing
 from ledger.capture.proxy.run import Drafts, Run
 from ledger.capture.proxy.writer import Writer, Written
@@ -11,7 +13,8 @@ from ledger.events import Draft
 from ledger.events.http import HttpRequested
 from ledger.events.model_call import ModelCallChunk, ModelCallRequested
 from ledger.protocols.drafting import Place
-from ledger.protocols.http_bodies import header
+from ledger.protocols.http_bodies import answer_of, header, is_stream, unpacked
+from ledger.protocols.refusing import as_stream
 from ledger.protocols.wire import Ended, HttpExchange, Pairs
 from ledger.protocols.wire_calls import Asked, sent_by
 
@@ -82,6 +85,41 @@ class LiveExchange:
         written = self._writer.submit(self._run, self._end)
         self._watch(written)
         return written
+
+    # -- stops -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the run is held, as far as its writer has heard: then the request may not be sent yet."""
+        return bool(self._run.holds.open)
+
+    def listen(self) -> Written:
+        """Look whether the run is still held."""
+        return self._writer.submit(self._run, self._listen)
+
+    def _listen(self) -> list[Draft]:
+        self._run.holds.hear()
+        return []
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether its answer may contain calls that need a person's yes, so that it must be known before it goes on."""
+        return self._run.answers is not None and self._asked is not None and self._asked.ask is not None
+
+    async def let_through(self) -> bytes | None:
+        """Wait for people's answers; the body that the client gets in the place of ours, None when ours may go on."""
+        gate, asked, exchange = self._run.answers, self._asked, self._exchange
+        if gate is None or asked is None or asked.ask is None:
+            return None
+        raw = unpacked(b"".join(piece for _, piece in self._chunks), exchange.response_headers)
+        protocol = asked.ask.protocol
+        body = answer_of(protocol, raw, exchange.response_headers).body
+        changed = await gate.let_through(self._key, protocol, body)
+        if changed is body:
+            return None
+        if is_stream(raw, exchange.response_headers):
+            return as_stream(protocol, changed)
+        return orjson.dumps([changed] if raw.lstrip().startswith(b"[") else changed)
 
     # -- in the writer's thread -------------------------------------------------------------------------------------
 

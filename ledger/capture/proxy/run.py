@@ -1,11 +1,15 @@
 """One run behind the proxy: a session with a keeper of its own. Used by the writer's thread alone."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
+from ledger.capture.gates.holds import Holds
+from ledger.capture.gates.meter import Meter, Whose
+from ledger.capture.proxy.holding import AnswerGate
 from ledger.capture.proxy.writer import Job
-from ledger.events import Actor, Draft, Event
+from ledger.effects.loop_policy import LoopPolicy
+from ledger.events import Actor, Draft, Event, Record
 from ledger.events.record import ActorKind, Grade
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
 from ledger.protocols.drafting import Place
@@ -14,6 +18,24 @@ from ledger.protocols.wire_calls import WireCalls
 from ledger.recorder import Keeper, Recorder
 
 _LONGEST_WORD = 200
+
+
+Outcome = Literal["completed", "failed", "aborted", "cancelled", "unknown"]
+"""How a session ended."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a run before its first request, by who starts the program that makes it."""
+
+    harness: str
+    """Program that runs the loop."""
+
+    cwd: str
+    """Its working directory."""
+
+    environment: dict[str, Any]
+    """Its surroundings, as plain data."""
 
 
 class Drafts(list[Draft]):
@@ -26,13 +48,28 @@ class Drafts(list[Draft]):
 class Run:
     """The session of a run."""
 
-    def __init__(self, recorder: Recorder, name: str, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        name: str,
+        monotonic: Callable[[], float],
+        policy: LoopPolicy | None = None,
+    ) -> None:
         self._recorder = recorder
         self._monotonic = monotonic
         self.name = name
         """Id of the run, and of its session."""
         self.began = monotonic()
         """Where its clock starts."""
+        self.about: About | None = None
+        """What was known before its first request."""
+        self.holds = Holds(recorder.store, name)
+        """Whether somebody holds the run."""
+        self.holds.is_watched = True
+        self.answers = AnswerGate(recorder, name, policy) if policy is not None and policy.approvals else None
+        """Holds answers that contain calls which need a person's yes."""
+        budgets = policy is not None and policy.budgets
+        self._meter = Meter(policy, monotonic, recorder.ids) if policy is not None and budgets else None
         self._is_open = False
         self._agent: str | None = None
         self._depth = 0
@@ -56,20 +93,27 @@ class Run:
         if self._is_open:
             return []
         event: Event
+        about = self.about
+        around = None if about is None else self.keep.json(about.environment, "environment")
         if self._recorder.store.head(self.name).seq:
-            event = SessionResumed(how="recording proxy")
+            event = SessionResumed(how="recording proxy", environment=around)
         else:
             event = SessionStarted(
-                harness=program, harness_version=version, name=self.name, model=self.word(model, "model")
+                harness=program if about is None else about.harness,
+                harness_version=version,
+                name=self.name,
+                model=self.word(model, "model"),
+                cwd=None if about is None else self.keep.scalar(about.cwd, "cwd"),
+                environment=around,
             )
         return [Draft(event, actor=Actor("system"), correlation=self.name)]
 
-    def ending(self, reason: str) -> list[Draft]:
-        """The session's end, as far as a proxy can see one."""
+    def ending(self, reason: str, outcome: Outcome = "unknown") -> list[Draft]:
+        """The session's end; a proxy alone cannot see how."""
         if not self._is_open:
             return []
         self._is_open = False
-        event = SessionEnded(outcome="unknown", reason=reason)
+        event = SessionEnded(outcome=outcome, reason=reason)
         return [Draft(event, actor=Actor("system"), correlation=self.name)]
 
     def draft(
@@ -118,6 +162,8 @@ class Run:
         except BaseException:
             self._fresh()  # what was staged belonged to this append
             raise
+        if records:
+            self._watch(records)
         if is_torn:
             self._fresh()
         self._is_open = self._is_open or any(
@@ -126,3 +172,21 @@ class Run:
         ends = [*(start for _, start in places[1:]), len(drafts)]
         for (job, start), end in zip(places, ends, strict=True):
             job.written.set_result(records[start:end])
+
+    def _watch(self, records: list[Record]) -> None:
+        """Hear of holds, and charge budgets; one that is used up holds the run before its next request."""
+        is_first = self.holds.last_seq == 0
+        self.holds.saw(records[0].seq, records[-1].seq)
+        if self._meter is None:
+            return
+        place = Whose(self.name, None, 0)
+        if is_first and records[0].seq > 1:
+            past = self._recorder.store.read(self.name, upto=records[0].seq - 1, names=Meter.NAMES)
+            self._meter.recall(place, past)
+        self._meter.released(self.holds.released)
+        self.holds.released.clear()
+        if told := self._meter.charge(place, records):
+            drafts = [Draft(event, actor=Actor("system"), correlation=self.name) for event in told]
+            self.holds.wrote(told)
+            more = self._recorder.append_many({self.name: drafts}, self.keep)
+            self.holds.saw(more[0].seq, more[-1].seq)

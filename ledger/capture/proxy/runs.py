@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from ledger.capture.proxy.live import LiveExchange
-from ledger.capture.proxy.run import Run
+from ledger.capture.proxy.run import About, Outcome, Run
 from ledger.capture.proxy.writer import Writer, Written
+from ledger.effects.loop_policy import LoopPolicy
 from ledger.errors import InputError
 from ledger.protocols.wire import HttpExchange
 from ledger.recorder import Recorder
@@ -26,10 +27,12 @@ class Runs:
         *,
         monotonic: Callable[[], float] = time.monotonic,
         lost: Callable[[BaseException], None] = lambda error: None,
+        policy: LoopPolicy | None = None,
     ) -> None:
         self._recorder = recorder
         self._monotonic = monotonic
         self._lost = lost
+        self._policy = policy
         self._writer = Writer()
         self._lock = threading.Lock()
         self._runs: OrderedDict[str, Run] = OrderedDict()
@@ -40,11 +43,17 @@ class Runs:
         live.lost = self._lost
         return live
 
-    def end(self, run: str, reason: str = "the recording ended") -> Written | None:
+    def describe(self, run: str, about: About) -> None:
+        """Say what a run is, before its first exchange. Raises InputError for what cannot be the id of one."""
+        self._run(run).about = about
+
+    def end(
+        self, run: str, reason: str = "the recording ended", outcome: Outcome = "unknown"
+    ) -> Written | None:
         """End the session of a run; None where none is open."""
         with self._lock:
             found = self._runs.pop(run, None)
-        return None if found is None else self._writer.submit(found, lambda: found.ending(reason))
+        return None if found is None else self._writer.submit(found, lambda: found.ending(reason, outcome))
 
     def close(self) -> None:
         """End all sessions, and write what waits."""
@@ -58,7 +67,7 @@ class Runs:
         with self._lock:
             known = self._runs.get(name)
             if known is None:
-                known = self._runs[name] = Run(self._recorder, name, self._monotonic)
+                known = self._runs[name] = Run(self._recorder, name, self._monotonic, self._policy)
                 if len(self._runs) > _RUNS_KEPT:
                     _, oldest = self._runs.popitem(last=False)
                     self._writer.submit(oldest, lambda: oldest.ending("idle"))

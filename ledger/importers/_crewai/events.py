@@ -55,7 +55,14 @@ _KNOWN = frozenset(
         "llm_stream_chunk",
         "checkpoint_started",
         "checkpoint_failed",
+        "checkpoint_fork_started",
+        "checkpoint_fork_completed",
+        "checkpoint_restore_started",
+        "checkpoint_restore_completed",
+        "checkpoint_pruned",
         "tool_failure_detected",
+        "hook_dispatched",
+        "llm_thinking_chunk",
     }
 )
 
@@ -70,6 +77,7 @@ class Run:
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._running: dict[str, str] = {}
         self._asks: dict[str, Ask] = {}
+        self._failed_calls: dict[str, None] = {}
         self._tellers: dict[str, Callable[[dict[str, Any], Place], Iterator[Draft]]] = {
             "crew_kickoff_started": self._started,
             "crew_kickoff_completed": self._completed,
@@ -101,7 +109,7 @@ class Run:
             drafts = [self.loop.kept(kind, value, place, recognized=is_known)]
         cause = self._cause(fields)
         self._seen[key] = None
-        for kept in (self._seen, self._running, self._asks):
+        for kept in (self._seen, self._running, self._asks, self._failed_calls):
             if len(kept) > _KEPT:
                 del kept[next(iter(kept))]
         return Item(self.loop.session, key, drafts, line, canonical_json(value), cause)
@@ -211,6 +219,11 @@ class Run:
         )
 
     def _unanswered(self, fields: dict[str, Any], place: Place) -> Iterator[Draft]:
+        name = words(fields.get("call_id"))
+        if name is not None and name in self._failed_calls:
+            return  # CrewAI tells of it once in the client, and once more around it
+        if name is not None:
+            self._failed_calls[name] = None
         ask, error = self._ask(fields, place), words(fields.get("error"))
         yield self.loop.exchanges.failed(ask, fields.get("error"), place, error=error or "error")
 

@@ -23,4 +23,12 @@ def purpose(request: ModelRequest) -> Purpose:
 BEFORE: tuple[Rule, ...] = (dropped("session-log", "dsh_session_log", "dsh_plugin_packages", "metadata"),)
 """Before the rules of the protocol."""
 
-RULES: tuple[Rule, ...] = (collected("session-ids", "tool results", rf"(?P<value>\b{_UUID}\b)", "result"),)
+RULES: tuple[Rule, ...] = (
+    collected("session-ids", "tool results", rf"(?P<value>\b{_UUID}\b)", "result"),
+    collected(
+        "agent-ids",
+        "what the harness tells parents and children of each other",
+        rf"(?:agent id is \"|agent_id: \"|Background subagent )(?P<value>(?:session-)?{_UUID})\b",
+        "user",
+    ),
+)

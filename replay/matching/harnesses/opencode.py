@@ -4,7 +4,7 @@ from ledger.events.model_call import Purpose
 from replay.matching.lanes import asks_for_title
 from replay.matching.places import places
 from replay.matching.request import ModelRequest
-from replay.matching.rules import Rule, masked
+from replay.matching.rules import Rule, dropped, masked
 
 NAME = "opencode"
 
@@ -25,7 +25,7 @@ def purpose(request: ModelRequest) -> Purpose:
     return "title" if asks_for_title(request) else "main"
 
 
-BEFORE: tuple[Rule, ...] = ()
+BEFORE: tuple[Rule, ...] = (dropped("cache-key", "prompt_cache_key", "promptCacheKey"),)
 """Before the rules of the protocol."""
 
 RULES: tuple[Rule, ...] = (

@@ -5,7 +5,7 @@ import re
 from ledger.events.model_call import Purpose
 from replay.matching.places import places
 from replay.matching.request import ModelRequest
-from replay.matching.rules import Rule, masked
+from replay.matching.rules import Rule, dropped, masked
 
 NAME = "pi"
 
@@ -27,7 +27,7 @@ def purpose(request: ModelRequest) -> Purpose:
     return "main"
 
 
-BEFORE: tuple[Rule, ...] = ()
+BEFORE: tuple[Rule, ...] = (dropped("cache-key", "prompt_cache_key"),)
 """Before the rules of the protocol."""
 
 RULES: tuple[Rule, ...] = (

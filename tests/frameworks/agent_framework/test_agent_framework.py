@@ -52,8 +52,8 @@ def buyer_of(client: Any, shop: Shop, middleware: list[Any]) -> Agent:
     )
 
 
-async def order(agent: Agent, *, stream: bool) -> None:
-    """The whole conversation: pumps are approved, hoses are not."""
+async def order(agent: Agent, *, stream: bool) -> str:
+    """The whole conversation: pumps are approved, hoses are not. Gives the last answer."""
     session = agent.create_session(session_id="order-1")
 
     async def run(said: Any) -> Any:
@@ -71,7 +71,8 @@ async def order(agent: Agent, *, stream: bool) -> None:
             for one in response.user_input_requests
         ]
         response = await run(Message(role="user", contents=answers))
-    await run("Thank you.")
+    response = await run("Thank you.")
+    return str(response.text)
 
 
 def script() -> Script:

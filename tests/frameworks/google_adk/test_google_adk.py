@@ -85,11 +85,13 @@ class Talk:
     async def run(self, *parts: types.Part) -> list[Any]:
         """One run; the confirmations that it asks for."""
         asked = []
+        self._said = ""
         message = types.Content(role="user", parts=list(parts))
         async for event in self._runner.run_async(
             user_id="ada", session_id="order-1", new_message=message, run_config=self._config
         ):
             if not event.partial:
+                self._said = "".join(one.text or "" for one in event.content.parts) if event.content else ""
                 asked += [one for one in event.get_function_calls() if one.name == "adk_request_confirmation"]
         return asked
 
@@ -107,8 +109,8 @@ class Talk:
             break
         await events.aclose()
 
-    async def order(self) -> None:
-        """The whole conversation: pumps are confirmed, hoses are not."""
+    async def order(self) -> str:
+        """The whole conversation: pumps are confirmed, hoses are not. Gives the last answer."""
         await self.begin()
         asked = await self.run(types.Part(text="Buy pumps and hoses, see offer 77."))
         while asked:
@@ -121,6 +123,7 @@ class Talk:
             asked = await self.run(*[types.Part(function_response=one) for one in answers])
         await self.run(types.Part(text="Thank you."))
         await self._runner.close()
+        return self._said
 
 
 ENDS = {**checks.ENDS, "call_handoff": "returned"}

@@ -73,8 +73,8 @@ def desk_of(shop: Shop, hooks: Any) -> Agent[Any]:
     return Agent[Any](name="desk", instructions=DESK, handoffs=[buyer], model="m")
 
 
-async def order(agent: Agent[Any], config: RunConfig, hooks: Any, *, stream: bool) -> None:
-    """The whole conversation: pumps are approved, hoses are not."""
+async def order(agent: Agent[Any], config: RunConfig, hooks: Any, *, stream: bool) -> Any:
+    """The whole conversation: pumps are approved, hoses are not. Gives the last answer."""
     memory = SQLiteSession("order-1")
 
     async def run(start: Agent[Any], said: str | RunState[Any]) -> Any:
@@ -92,7 +92,8 @@ async def order(agent: Agent[Any], config: RunConfig, hooks: Any, *, stream: boo
         for one in result.interruptions:
             (state.approve if "pumps" in str(one.raw_item.arguments) else state.reject)(one)
         result = await run(agent, state)
-    await run(result.last_agent, "Thank you.")
+    result = await run(result.last_agent, "Thank you.")
+    return result.final_output
 
 
 def script() -> Script:

@@ -77,8 +77,8 @@ def buyer_of(model: Model, shop: Shop, capabilities: list[AbstractCapability[Any
     )
 
 
-async def order(agent: Agent[None, Any], *, stream: bool) -> None:
-    """The whole conversation: pumps are approved, hoses are not."""
+async def order(agent: Agent[None, Any], *, stream: bool) -> Any:
+    """The whole conversation: pumps are approved, hoses are not. Gives the last answer."""
 
     async def read(_: RunContext[None], events: AsyncIterable[Any]) -> None:
         async for _event in events:
@@ -96,7 +96,8 @@ async def order(agent: Agent[None, Any], *, stream: bool) -> None:
             deferred_tool_results=DeferredToolResults(approvals=answers),
             **more,
         )
-    await agent.run("Thank you.", message_history=result.all_messages(), **more)
+    result = await agent.run("Thank you.", message_history=result.all_messages(), **more)
+    return result.output
 
 
 def script() -> Script:

@@ -22,14 +22,15 @@ from tests.ledger.importers.plain_traces import TRACES, content, events, importe
 
 CASES = FIXTURES / "crewai"
 DUMP = CASES / "events" / "events.json.gz"
-SAVES = sorted((CASES / "checkpoints").glob("?_*.json"))
-BODIES = [json.loads(gzip.decompress(DUMP.read_bytes())), json.loads(SAVES[1].read_text(encoding="utf-8"))]
+HAND = CASES / "by-hand" / "events.json.gz"
+SAVES = sorted((CASES / "checkpoints").glob("?_*.json.gz"))
+BODIES = [json.loads(gzip.decompress(DUMP.read_bytes())), json.loads(gzip.decompress(SAVES[1].read_bytes()))]
 
 
 def test_tokens_are_those_of_the_calls_and_the_report_says_where_the_crew_counts_twice(
     ledger: Ledger,
 ) -> None:
-    report = imported(ledger, DUMP)
+    report = imported(ledger, HAND)
     assert report["tokens"] == {"input": 70, "output": 20, "cache_read": 40, "cache_write": 0}
     (note,) = report["notes"]
     assert "reports 260 tokens" in note
@@ -40,7 +41,7 @@ def test_tokens_are_those_of_the_calls_and_the_report_says_where_the_crew_counts
 
 
 def test_tools_are_joined_to_calls_by_their_arguments(ledger: Ledger) -> None:
-    imported(ledger, DUMP)
+    imported(ledger, HAND)
     asked = {one.call_id: content(ledger, one.arguments) for one in events(ledger, ToolCallRequested)}
     assert asked == {"call_1": {"shelf": "A"}, "call_2": {"shelf": "B"}}
     assert [one.call_id for one in events(ledger, ToolCallStarted)] == ["call_2", "call_1"]
@@ -50,7 +51,7 @@ def test_tools_are_joined_to_calls_by_their_arguments(ledger: Ledger) -> None:
 
 
 def test_a_request_that_holds_printed_parts_says_so(ledger: Ledger) -> None:
-    imported(ledger, DUMP)
+    imported(ledger, HAND)
     first, second, third = events(ledger, ModelCallRequested)
     assert (first.completeness, second.completeness, third.completeness) == (
         "messages",
@@ -63,10 +64,24 @@ def test_a_request_that_holds_printed_parts_says_so(ledger: Ledger) -> None:
 
 
 def test_an_event_names_the_one_that_led_to_it(ledger: Ledger) -> None:
-    imported(ledger, DUMP)
+    imported(ledger, HAND)
     causes = {record.type: record.cause for record in records(ledger)}
     assert causes["model_call.failed"] is not None
     assert causes["session.ended"] is not None
+
+
+def test_a_real_dump_tells_the_calls_of_the_run_once(ledger: Ledger) -> None:
+    report = imported(ledger, DUMP)
+    assert report["tokens"] == {"input": 70, "output": 20, "cache_read": 40, "cache_write": 0}
+    assert (report["notes"], report["unknown"], report["orphan_results"]) == ([], {}, 0)
+    settled = {one.call_id: (one.outcome, one.error) for one in events(ledger, ToolCallSettled)}
+    assert settled == {"call_1": ("returned", None), "call_2": ("failed", "KeyError('no shelf B')")}
+    assert len(events(ledger, ModelCallRequested)) == 3
+    (failed,) = events(ledger, ModelCallFailed)
+    assert failed.error is not None
+    assert "no ink" in failed.error
+    assert [one.outcome for one in events(ledger, SessionEnded)] == ["completed"]
+    assert verify(ledger.store).problems == []
 
 
 def test_checkpoints_of_one_run_add_only_what_is_new_and_a_branch_is_a_fork(ledger: Ledger) -> None:
@@ -77,16 +92,19 @@ def test_checkpoints_of_one_run_add_only_what_is_new_and_a_branch_is_a_fork(ledg
         for record in records(ledger)
         if isinstance(record.event, ModelCallAnswered)
     ]
-    assert answered == [("crewai-k-0101", "h1"), ("crewai-k-0101", "h2"), ("crewai-k-0101:again", "h3")]
-    assert [one.checkpoint_id for one in events(ledger, CheckpointTaken)] == ["1_first"]
+    run = answered[0][0]
+    assert [session for session, _ in answered] == [run, run, f"{run}:again"]
+    assert len({call for _, call in answered}) == 3
+    assert len(events(ledger, CheckpointTaken)) == 1
     (fork,) = events(ledger, SessionForked)
-    assert (fork.origin, fork.origin_item) == ("crewai-k-0101", "k-0106")
+    assert fork.origin == run
+    assert fork.origin_item is not None
     assert fork.origin_seq is not None
     assert verify(ledger.store).problems == []
 
 
 def test_each_file_is_taken_by_this_importer_alone() -> None:
-    assert recognized(CASES, "crewai") == {path: ["crewai"] for path in (*SAVES, DUMP)}
+    assert recognized(CASES, "crewai") == {path: ["crewai"] for path in (*SAVES, DUMP, HAND)}
 
 
 @pytest.mark.parametrize("body", BODIES, ids=["events", "checkpoint"])

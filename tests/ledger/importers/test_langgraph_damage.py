@@ -19,6 +19,7 @@ from ledger.events.input import MessageReceived
 from ledger.events.recovery import CheckpointTaken, DamageFound
 from ledger.events.tool_call import ToolCallSettled
 from ledger.home import Ledger, open_ledger
+from ledger.importers._intake import import_paths
 from ledger.importers._sqlite import open_database
 from ledger.store import verify
 from tests.ledger.importers.langgraph_cases import (
@@ -45,6 +46,23 @@ def ledger(tmp_path: Path, clock: Callable[[], str]) -> Iterator[Ledger]:
     """A fresh ledger."""
     with open_ledger(tmp_path / "home", clock=clock) as opened:
         yield opened
+
+
+def test_a_parent_that_is_named_by_bytes_is_not_found_and_said(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "bytes.sqlite"
+    connection = new_database(path)
+    with connection:
+        for number in (1, 2, 3):
+            said = message("human", "HumanMessage", content=f"Hello {number}", id=str(number))
+            add_checkpoint(connection, number, state(messages=[said]), parent=1 if number > 1 else None)
+        connection.execute(
+            "update checkpoints set parent_checkpoint_id = cast(? as blob) where checkpoint_id = ?",
+            (checkpoint_id(1), checkpoint_id(3)),
+        )
+    connection.close()
+    assert import_paths(ledger.recorder, [path]).records_added > 0
+    assert import_paths(ledger.recorder, [path]).records_added == 0
+    assert verify(ledger.store).ok
 
 
 def test_a_pickled_checkpoint_is_kept_unread_and_named(

@@ -1,6 +1,8 @@
 """Bytes of request bodies: kept cheaply, and rebuilt as they were, whatever they are."""
 
+import gc
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,32 @@ def test_any_bytes_come_back(ledger: Ledger, raw: bytes) -> None:
 )
 def test_odd_bodies_come_back(ledger: Ledger, raw: bytes) -> None:
     assert [rebuilt(ledger, event) for event in taken(ledger, [raw])] == [raw]
+
+
+def test_a_deep_body_leaves_the_stack_to_what_the_garbage_collector_calls(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finalizer that runs while a library stands at the end of the stack fails, and nobody can catch it."""
+    failed: list[Any] = []
+
+    def called(phase: str, info: dict[str, int]) -> None:
+        assert json.dumps([phase, info])
+
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+    before = gc.get_threshold()
+    gc.callbacks.append(called)
+    try:
+        for threshold in (1, 2, 3, 5):
+            gc.set_threshold(threshold)
+            assert decode_json(b"[" * 3000 + b"]" * 3000)
+            assert decode_json(b'{"a":' * 3000 + b"1" * 30 + b"}" * 3000)
+        gc.set_threshold(5)
+        raw = b'{"messages":[' + b"[" * 1500 + b"]" * 1500 + b"]}"
+        assert [rebuilt(ledger, event) for event in taken(ledger, [raw])] == [raw]
+    finally:
+        gc.callbacks.remove(called)
+        gc.set_threshold(*before)
+    assert failed == []
 
 
 def test_a_message_that_grows_by_its_end_is_not_taken_for_the_one_before(ledger: Ledger) -> None:

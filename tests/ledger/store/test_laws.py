@@ -6,7 +6,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ledger.store import EventStore, open_store, verify
+from ledger.events import Draft
+from ledger.events.model_call import ModelCallRequested
+from ledger.store import EventStore, SourceKey, open_store, verify
 from tests.ledger.store.databases import Database, attach, note, stamp, started
 
 _REFUSED = sqlite3.IntegrityError | psycopg.errors.RestrictViolation
@@ -99,6 +101,45 @@ def test_a_guard_that_was_taken_away_is_missed(filled: EventStore, database: Dat
         database.execute("alter table stored_events disable trigger records_are_not_changed")
         expected = "the trigger records_are_not_changed is gone or disabled"
     assert [problem.detail for problem in verify(filled).problems] == [expected]
+
+
+def test_one_session_shows_the_content_that_it_misses(filled: EventStore, database: Database) -> None:
+    filled.append({"b": [started("2")]}, stamp=stamp)
+    database.execute("delete from blobs")
+    assert [(one.kind, one.session, one.seq) for one in verify(filled, "a").problems] == [
+        ("blob_missing", "a", 1)
+    ]
+    assert verify(filled, "b").ok
+
+
+def test_source_keys_are_checked_and_counted(filled: EventStore, database: Database) -> None:
+    keys = [SourceKey("a", 0, bytes([number]) * 16, 1, 7) for number in range(3)]
+    filled.append({"a": [started("2")]}, stamp=stamp, keys=keys)
+    assert (verify(filled).source_keys, verify(filled).ok) == (3, True)
+    database.execute("update source_keys set seq = 99 where key = ?", (keys[1].key,))
+    (problem,) = verify(filled).problems
+    assert (problem.kind, problem.session) == ("source_key_wrong", None)
+    assert problem.detail == f"source key {keys[1].key.hex()} names seq 99, which no session has"
+
+
+def test_content_is_checked_whatever_its_amount(store: EventStore) -> None:
+    """More than is asked for at once, in one context, with a blob that is too large for company."""
+    contents = [b"%d" % number for number in range(1201)]
+    attachments, nodes = attach(store, *contents, b"large" * 4_000_000)
+    asked = ModelCallRequested(
+        call_id="1",
+        protocol="anthropic.messages",
+        completeness="body",
+        context=nodes[-1].node.hex(),
+        context_added=len(nodes),
+    )
+    store.append({"a": [Draft(asked)]}, stamp=stamp, attachments=attachments)
+    assert verify(store).ok
+    assert {row.digest for row in store.recorder.get_blobs([row.digest for row in attachments.blobs])} == {
+        row.digest for row in attachments.blobs
+    }
+    assert store.recorder.get_nodes([node.node for node in nodes]) == {node.node: node for node in nodes}
+    assert list(store.recorder.get_blobs([b"none"])) == [] and store.recorder.get_nodes([b"none"]) == {}
 
 
 def test_postgresql_indexes_are_checked_where_the_extension_is_installed(postgres_database: str) -> None:

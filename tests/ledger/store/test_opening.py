@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 
 from ledger.errors import InputError, StoreUnavailableError
-from ledger.store import EventStore, open_store
+from ledger.store import EventStore, open_store, verify
 from tests.ledger.store.cut_wire import CutWire
 from tests.ledger.store.databases import Database, stamp, started
 from tests.postgres import drop_database
@@ -26,6 +27,52 @@ def test_a_ledger_keeps_its_salt_and_its_records(database: Database) -> None:
         assert len(salt) == 32
         assert store.salt == salt
         assert list(store.read_all()) == kept
+
+
+def test_a_closed_store_stays_closed(database: Database) -> None:
+    store = open_store(database.url)
+    (record,) = store.append({"a": [started("1")]}, stamp=stamp)
+    reading = store.read("a")
+    store.close()
+    store.close()
+    for use in (
+        lambda: store.append({"a": [started("2")]}, stamp=stamp),
+        lambda: store.append({"a": [started("2")]}, stamp=stamp, expect={"a": 1}),
+        lambda: next(reading),
+        lambda: next(store.read_all()),
+        lambda: store.record("a", 1),
+        lambda: store.head("a"),
+        lambda: store.content("00" * 32),
+        lambda: store.resolve("a"),
+        lambda: next(store.follow()),
+    ):
+        with pytest.raises(StoreUnavailableError, match="the store is closed"):
+            use()
+    with open_store(database.url) as again:
+        assert list(again.read_all()) == [record]
+
+
+def test_an_append_that_loses_the_race_against_the_close_is_refused(database: Database) -> None:
+    store = open_store(database.url)
+    begun, appended = threading.Event(), 0
+
+    def append() -> None:
+        nonlocal appended
+        with contextlib.suppress(StoreUnavailableError):
+            while True:
+                store.append({"a": [started("1")]}, stamp=stamp)
+                appended += 1
+                begun.set()
+
+    thread = threading.Thread(target=append)
+    thread.start()
+    assert begun.wait(60)
+    store.close()
+    thread.join(60)
+    assert not thread.is_alive()
+    with open_store(database.url) as again:
+        assert again.last_position() == appended
+        assert verify(again).ok
 
 
 def test_a_newer_schema_is_refused(store: EventStore, database: Database) -> None:

@@ -157,6 +157,22 @@ def edited(change: Callable[[str], str]) -> Callable[[dict[str, Any]], dict[str,
         ("codex", "x", "Chunk ID: 95e142\nWall time: 0.1 seconds\nOutput:", "95e142", "aa00bb", "chunk-ids"),
         ("codex", "x", "Wall time: 0.1234 seconds\nOutput:", "0.1234", "0.4", "wall-times"),
         (
+            "deepseek-harness",
+            'Your parent agent id is "session-3782dcf3-c7fe-4f29-9e0d-0041cb99336c". Send your result.',
+            "",
+            "session-3782dcf3",
+            "session-8d7be41b",
+            "random-ids",
+        ),
+        (
+            "deepseek-harness",
+            "x",
+            "started subagent f585bb14-4518-492f-84a4-8614844a00dc",
+            "f585bb14",
+            "d79687f5",
+            "random-ids",
+        ),
+        (
             "gemini-cli",
             "Today's date is Sunday, November 29, 2026.",
             "",
@@ -180,6 +196,14 @@ def test_what_differs_between_two_runs_is_taken_away_by_a_named_rule(
     assert rule in first.rules
     generic = [form(protocol, {}, one).key for one in (body, other)]
     assert generic[0] != generic[1]  # for a loop that nobody knows it is a difference
+
+
+@pytest.mark.parametrize("harness", ["pi", "opencode", "codex"])
+def test_a_key_for_the_providers_cache_is_no_part_of_what_is_asked(harness: str) -> None:
+    protocol, headers = HEADERS[harness]
+    one, other = ({**body_of(protocol, "x"), "prompt_cache_key": key} for key in ("a", "b"))
+    assert form(protocol, headers, one).key == form(protocol, headers, other).key
+    assert form(protocol, {}, one).key != form(protocol, {}, other).key
 
 
 def test_a_reminder_hangs_on_the_message_and_not_on_the_tool_that_ended_last() -> None:

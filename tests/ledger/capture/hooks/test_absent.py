@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ledger.capture.hooks.agent_framework import LedgerMiddleware
+from ledger.capture.hooks.crewai import LedgerListener
 from ledger.capture.hooks.google_adk import LedgerPlugin
 from ledger.capture.hooks.openai_agents import LedgerTracing
 from ledger.capture.hooks.pydantic_ai import LedgerCapability
@@ -18,6 +19,7 @@ from ledger.home import Ledger
     ("hook", "module", "distribution"),
     [
         (LedgerMiddleware, "agent_framework", "agent-framework-core"),
+        (LedgerListener, "crewai", "crewai"),
         (LedgerPlugin, "google.adk", "google-adk"),
         (LedgerTracing, "agents", "openai-agents"),
         (LedgerCapability, "pydantic_ai", "pydantic-ai-slim"),

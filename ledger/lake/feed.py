@@ -1,0 +1,41 @@
+"""What the lake is fed with: stored records by position, and a way to their contents. Knows no store."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Stored(NamedTuple):
+    """A record as its store keeps it."""
+
+    position: int
+    """Place in the whole ledger, from 1."""
+
+    session: str
+    """Session."""
+
+    seq: int
+    """Place in the session."""
+
+    type: str
+    """Name of the event."""
+
+    state: bytes
+    """Canonical JSON of the event with its stamp and link."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One ledger, as the lake sees it."""
+
+    ledger: str
+    """Identity of the ledger: a lake takes records of one ledger only."""
+
+    rows: Callable[[int], Iterator[Stored]]
+    """All records after a position, in order."""
+
+    content: Callable[[str], bytes | None]
+    """Content by digest; None when it is gone."""
+
+    record_hash: Callable[[Stored], str]
+    """Hash of a record, hexadecimal: the head that a file of the lake names."""

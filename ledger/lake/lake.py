@@ -1,0 +1,219 @@
+"""A lake of Parquet files: takes in records exactly once, merges small files, forgets what was erased.
+
+Only a manifest entry makes files count, so a crash at any point leaves the lake as it was, plus files that nothing
+names, which `clear` removes. Several exporters may run at once: of two that start from the same entry one wins, and
+the other goes on from there.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ledger.errors import InputError
+from ledger.lake.feed import Feed, Stored
+from ledger.lake.files import EVENTS, date_of, read_files, split_by_date, write_file
+from ledger.lake.manifest import LISTING, SCRATCH, DataFile, Manifest, Version
+from ledger.lake.rows import Rows
+
+GRACE_S = 3600.0
+"""How long a file that no longer counts is kept for readers that still hold an older list."""
+
+_MOST_ROWS = 50_000
+_MOST_TEXT = 64 * 2**20
+_MANY_SMALL = 8
+_COMPACTED_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export did."""
+
+    events: int
+    """Records taken in."""
+    position: int
+    """All records up to this position are in the lake."""
+    files: int
+    """Files that count now."""
+    bytes: int
+    """Their size."""
+
+
+class Lake:
+    """The lake in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest = Manifest(folder)
+
+    # -- taking in ---------------------------------------------------------------------------------------------------
+
+    def export(
+        self,
+        feed: Feed,
+        *,
+        progress: Callable[[int], None] = lambda position: None,
+        most_rows: int = _MOST_ROWS,
+    ) -> Exported:
+        """Take in all records that came since. Raises InputError when the lake is of another ledger or history."""
+        self.manifest.make()
+        version = self._checked(feed)
+        came, events = feed.rows(version.position), 0
+        while rows := _segment(came, feed, most_rows):
+            if rows.erased:  # before the record of it counts: after a crash it is done again
+                version = self._erase(version, rows.erased)
+            committed = self._commit(version, feed, rows)
+            if committed is None:  # a rival was first: what it took in does not come again
+                version = self._checked(feed)
+                came = feed.rows(version.position)
+                continue
+            version, events = committed, events + rows.size
+            progress(version.position)
+        if events:
+            version = self.compact()
+        if events or not (self.folder / LISTING).exists():
+            self.manifest.list_files()
+        size = sum(file.bytes for file in version.files.values())
+        return Exported(events, version.position, len(version.files), size)
+
+    def _checked(self, feed: Feed) -> Version:
+        version = self.manifest.read()
+        if version.number == 0:
+            return version
+        if version.ledger != feed.ledger:
+            raise InputError(f"{self.folder} is the lake of another ledger: name another folder")
+        here = next(feed.rows(version.position - 1), None) if version.position else None
+        if version.position and (here is None or feed.record_hash(here) != version.head["hash"]):
+            raise InputError(
+                f"{self.folder} shows another history: its record at position {version.position} is"
+                f" {version.head['session']}#{version.head['seq']} of hash {version.head['hash'][:12]}, the store has"
+                " none or another there; remove the folder or name another"
+            )
+        return version
+
+    def _commit(self, version: Version, feed: Feed, rows: Rows) -> Version | None:
+        last = rows.last
+        assert last is not None
+        digest = feed.record_hash(last)
+        head = {"session": last.session, "seq": last.seq, "hash": digest}
+        told = {"ledger": feed.ledger, "head_hash": digest, "head_position": str(last.position)}
+        table = _without_texts(rows.table(), rows.erased)
+        files = [write_file(self.folder, day, part, "seg", told) for day, part in split_by_date(table)]
+        committed = self.manifest.commit(
+            version, ledger=feed.ledger, position=last.position, head=head, add=files, remove=[]
+        )
+        if committed is None:
+            self._drop(files)
+        return committed
+
+    def _drop(self, files: list[DataFile]) -> None:
+        for file in files:
+            (self.folder / file.path).unlink(missing_ok=True)
+
+    # -- rewriting ---------------------------------------------------------------------------------------------------
+
+    def compact(self, *, many: int = _MANY_SMALL, target: int = _COMPACTED_BYTES) -> Version:
+        """Merge the small files of a date into files sorted by session and seq, where there are `many` of them."""
+        version = self.manifest.read()
+        while merged := _mergeable(version, many, target):
+            version = self._replace(version, merged, read_files(self.folder, merged)) or self.manifest.read()
+        return version
+
+    def _replace(self, version: Version, old: list[DataFile], table: pa.Table) -> Version | None:
+        """Let one sorted file take the place of others of its date."""
+        for file in old:
+            os.utime(self.folder / file.path)  # the grace of a file begins now
+        told = {"ledger": version.ledger or "", "head_hash": version.head["hash"]}
+        told["head_position"] = str(version.position)
+        new = write_file(self.folder, date_of(old[0]), table, "cmp", told)
+        assert new.rows == sum(file.rows for file in old)
+        committed = self.manifest.commit(version, add=[new], remove=[file.path for file in old])
+        if committed is None:
+            self._drop([new])
+        return committed
+
+    def _erase(self, version: Version, digests: set[str]) -> Version:
+        """Take the text of destroyed contents out of all files: the only rewrite of what a row says.
+
+        Gives the version that it started from, or the last that it made itself.
+        """
+        for file in list(version.files.values()):
+            shown = pq.read_table(
+                self.folder / file.path, columns=["content_digest", "text"], partitioning=None
+            )
+            if _without_texts(shown, digests).equals(shown):
+                continue
+            table = _without_texts(read_files(self.folder, [file]), digests)
+            replaced = self._replace(version, [file], table)
+            if replaced is None:
+                return version  # a rival was first: the commit that follows fails too, and all is tried again
+            version = replaced
+            self._drop([file])  # no grace: a reader with an older list fails rather than shows it
+        return version
+
+    # -- clearing away -----------------------------------------------------------------------------------------------
+
+    def clear(self, *, grace_s: float = GRACE_S, now: Callable[[], float] = time.time) -> int:
+        """Remove files that do not count and are older than the grace period; give how many."""
+        if not self.manifest.exists():
+            return 0
+        oldest = now() - grace_s
+        self.manifest.list_files()
+        counting = self.manifest.read().files
+        count = self.manifest.clear_entries(oldest)
+        for folder in (self.folder / EVENTS, self.folder / SCRATCH):
+            for path in sorted(folder.rglob("*")):
+                is_ours = path.is_file() and path.relative_to(self.folder).as_posix() not in counting
+                if is_ours and path.stat().st_mtime < oldest:
+                    path.unlink(missing_ok=True)
+                    count += 1
+        return count
+
+    def paths(self) -> list[Path]:
+        """The files that count now."""
+        return [self.folder / path for path in self.manifest.read().files]
+
+
+def _segment(came: Iterator[Stored], feed: Feed, most_rows: int) -> Rows | None:
+    """The next records, so many as memory bears; None when there are none."""
+    rows = Rows(feed.content)
+    for stored in came:
+        rows.add(stored)
+        if rows.size >= most_rows or rows.text_size >= _MOST_TEXT:
+            break
+    return rows if rows.size else None
+
+
+def _without_texts(table: pa.Table, digests: set[str]) -> pa.Table:
+    """The rows without the texts of these contents."""
+    if not digests:
+        return table
+    is_gone = pc.fill_null(pc.is_in(table["content_digest"], pa.array(sorted(digests), pa.string())), False)
+    place = table.schema.get_field_index("text")
+    texts = pc.if_else(is_gone, pa.scalar(None, pa.string()), table["text"])
+    return table.set_column(place, table.schema.field("text"), texts)
+
+
+def _mergeable(version: Version, many: int, target: int) -> list[DataFile]:
+    """Small files of one date that are worth merging; none when there are too few of them anywhere."""
+    by_date: dict[str, list[DataFile]] = {}
+    for file in version.files.values():
+        if file.bytes < target // 2:
+            by_date.setdefault(file.path.rpartition("/")[0], []).append(file)
+    for files in by_date.values():
+        if len(files) < many:
+            continue
+        chosen: list[DataFile] = []
+        size = 0
+        for file in sorted(files, key=lambda file: file.first):
+            if len(chosen) > 1 and size + file.bytes > target:
+                break
+            chosen.append(file)
+            size += file.bytes
+        return chosen
+    return []

@@ -1,0 +1,111 @@
+"""The checkpoints of all sessions, listed without reading a session: what a list shows, and no content."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ledger.errors import LedgerError
+from ledger.events.recovery import CheckpointTaken
+from ledger.store import EventStore
+from ledger.store.mapper import decode_record
+from ledger.views.view_file import ViewFile
+
+VERSION = 2
+"""Number of what the rows mean: another number is another file."""
+
+_BATCH = 5000
+
+_TABLES = """
+create table if not exists checkpoints (
+    session text not null,
+    taken integer not null,
+    checkpoint_id text not null,
+    seq integer not null,
+    taken_by text not null,
+    label text,
+    files text,
+    at text not null,
+    primary key (session, taken)
+) without rowid;
+"""
+
+SELECT = """
+select checkpoint_id, seq, taken, taken_by, label, files, at
+from checkpoints
+where session = ?
+order by taken
+"""
+"""The rows of one session; the yardstick of the benchmark is this query alone."""
+
+
+class CheckpointRow(NamedTuple):
+    """A checkpoint as a list shows it."""
+
+    checkpoint_id: str
+    """Its name."""
+
+    seq: int
+    """Record whose state it names."""
+
+    taken: int
+    """Record that took it."""
+
+    taken_by: str
+    """Who took it: loop, rule, source, human."""
+
+    label: str | None
+    """Label for people."""
+
+    files: str | None
+    """Digest of its files; None where it has none."""
+
+    at: str
+    """When: as the source says, or as it was recorded."""
+
+
+class CheckpointsView(ViewFile):
+    """The list, in a file of its own. Use as a context manager, or call `close()`."""
+
+    def __init__(self, home: Path, store: EventStore) -> None:
+        name = f"checkpoints-v{VERSION}"
+        super().__init__(home, store, name=name, script=_TABLES, tables=("checkpoints",))
+
+    def rows(self, session: str) -> list[CheckpointRow]:
+        """The checkpoints of a session, in the order in which they were taken."""
+        return list(map(CheckpointRow._make, self._connection.execute(SELECT, (session,))))
+
+    def _batch(self) -> bool:
+        """Take in some checkpoints, in one transaction; whether there may be more."""
+        last = self._store.last_position()
+        with self._transaction():
+            position = self._checked_position()
+            if position >= last:
+                return False
+            found = self._store.recorder.select_notifications(
+                position, _BATCH, last, (CheckpointTaken.TYPE,), inclusive_of_start=False
+            )
+            rows = []
+            for row in found:
+                try:
+                    record = decode_record(row)
+                except LedgerError:
+                    continue  # `verify` names it
+                event = record.event
+                assert isinstance(event, CheckpointTaken)
+                rows.append(
+                    (
+                        record.session,
+                        record.seq,
+                        event.checkpoint_id,
+                        record.seq - 1 if event.seq is None else event.seq,
+                        event.taken_by,
+                        event.label,
+                        None if event.files is None else event.files.digest,
+                        record.occurred_at or record.recorded_at,
+                    )
+                )
+            self._connection.executemany(
+                "insert or replace into checkpoints values (?, ?, ?, ?, ?, ?, ?, ?)", rows
+            )
+            more = len(found) == _BATCH
+            self._show(found[-1].id if more else last)
+        return more

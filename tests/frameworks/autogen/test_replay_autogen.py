@@ -1,0 +1,27 @@
+"""An AutoGen team, recorded by the proxy and replayed in a fresh process without a model."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.frameworks.autogen.test_autogen import script, team_of
+from tests.frameworks.replayed import check_replay
+from tests.frameworks.shop import Shop
+
+
+@pytest.mark.parametrize("way", ["whole", "streamed"])
+def test_every_request_is_answered_from_the_record(tmp_path: Path, way: str) -> None:
+    check_replay(__name__, tmp_path, script(), "chat", way)
+
+
+if __name__ == "__main__":
+    url, _, way = sys.argv[1:]
+    server: Any = SimpleNamespace(url=url)
+    team = team_of(server, Shop(), is_streamed=way == "streamed")
+    result = asyncio.run(team.run(task="Buy pumps."))
+    print(json.dumps(result.messages[-1].content))

@@ -1,0 +1,1 @@
+"""The CrewAI hook in the real framework."""

@@ -1,0 +1,1 @@
+"""Tests of the lake: export, crashes, tables, queries."""

@@ -1,0 +1,1 @@
+"""Tests of looking at a workspace and putting it back."""

@@ -1,0 +1,1 @@
+"""Tests of going back: effects, checkpoints, plan and execution."""
