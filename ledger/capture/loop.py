@@ -358,6 +358,10 @@ class RecordedLoop(Gated):
         started = self._started.model_copy(
             update={"agent": agent, "name": name, "parent": parent.session, "parent_call": call_id}
         )
+        return self._delegated(session, started, delegation)
+
+    def _delegated(self, session: str, started: SessionStarted, delegation: Delegation) -> "RecordedLoop":
+        parent, agent = self._journal, started.agent
         journal = Journal(
             parent.surroundings, session, agent=agent, correlation=parent.correlation, depth=parent.depth + 1
         )

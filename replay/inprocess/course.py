@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ledger.errors import InputError
-from ledger.events import ContentRef
 from ledger.events.model_call import ModelCallRequested
 from ledger.events.replaying import AnswerSource, MatchGrade, ReplayAnswered
 from ledger.events.tool_call import ToolCallRequested
@@ -216,11 +215,6 @@ class Course:
         with thawed():
             result = function(**given)
         return _thawed(result) if inspect.isawaitable(result) else result
-
-
-def digest_of(ref: ContentRef | None) -> str | None:
-    """The digest of a reference that may be missing."""
-    return None if ref is None else ref.digest
 
 
 async def _thawed(result: Awaitable[Any]) -> Any:

@@ -15,6 +15,7 @@ from ledger.store import EventStore
 from replay.context import rebuild_request
 from replay.divergence import Divergence, Kind, Side, differences, excerpt
 from replay.inprocess.script import Script, Step, key_of, kind_of
+from replay.surroundings import digest_of
 
 _WORDS = {
     "model": "a model call",
@@ -84,12 +85,12 @@ def _kind(script: Script, due: Step, event: Event) -> tuple[Kind, Step]:
         case ModelCallRequested() as old, ModelCallRequested() as new:
             only_tools = (
                 old.context == new.context
-                and _digest(old.system) == _digest(new.system)
-                and _digest(old.parameters) == _digest(new.parameters)
+                and digest_of(old.system) == digest_of(new.system)
+                and digest_of(old.parameters) == digest_of(new.parameters)
                 and old.model == new.model
             )
             return (
-                "schema" if only_tools and _digest(old.tools) != _digest(new.tools) else "request"
+                "schema" if only_tools and digest_of(old.tools) != digest_of(new.tools) else "request"
             ), against
         case (ToolCallRequested(tool=old), ToolCallRequested(tool=new)) | (
             ApprovalAsked(tool=old),
@@ -138,7 +139,7 @@ def _side(store: EventStore, session: str, seq: int | None, event: Event) -> Sid
         case MessageReceived():
             digest = event.message.digest
         case DelegationStarted():
-            digest = _digest(event.payload)
+            digest = digest_of(event.payload)
     shown = _named(event)
     if isinstance(event, ToolCallRequested):
         shown = f"{shown} {excerpt(_value(store, event.arguments))}"
@@ -175,9 +176,9 @@ def _cause(recorded: Event, replayed: Event, draw: str | None) -> str | None:
             changed = [
                 word
                 for word, before, after in (
-                    ("the system prompt", _digest(old.system), _digest(new.system)),
-                    ("a tool's schema", _digest(old.tools), _digest(new.tools)),
-                    ("a parameter", _digest(old.parameters), _digest(new.parameters)),
+                    ("the system prompt", digest_of(old.system), digest_of(new.system)),
+                    ("a tool's schema", digest_of(old.tools), digest_of(new.tools)),
+                    ("a parameter", digest_of(old.parameters), digest_of(new.parameters)),
                     ("the model", old.model, new.model),
                     ("the conversation", old.context, new.context),
                 )
@@ -201,7 +202,3 @@ def _value(store: EventStore, ref: ContentRef | None) -> Any:
     except LedgerError as error:
         return str(error)
     return decode_json(content) if ref.kind == "json" else content.decode("utf-8", "replace")
-
-
-def _digest(ref: ContentRef | None) -> str | None:
-    return None if ref is None else ref.digest

@@ -3,14 +3,13 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Unpack
 
 from ledger.capture import RecordedLoop
 from ledger.capture.approvals import Approval, AskOptions, Question
 from ledger.capture.calls import ToolCall, ToolOptions
-from ledger.capture.delegation import Delegation, How
+from ledger.capture.delegation import Delegation
 from ledger.capture.draws import DrawKind, Draws
 from ledger.capture.gates.gate import Pending
 from ledger.capture.gates.questions import Question as Asked
@@ -211,24 +210,9 @@ class ReplayedLoop(RecordedLoop):
         assert isinstance(ended, ApprovalDecided)
         return ended.outcome
 
-    def delegate(
-        self,
-        *,
-        agent: str | None = None,
-        payload: Any = None,
-        name: str | None = None,
-        how: How = "spawn",
-        call_id: str | None = None,
-        budget_usd: Decimal | None = None,
-    ) -> "ReplayedLoop":
+    def _delegated(self, session: str, started: SessionStarted, delegation: Delegation) -> "ReplayedLoop":
         """A loop that is held against the recorded session of the same hand-over."""
-        parent = self._journal
-        delegation = Delegation(parent, agent, payload, how, call_id, budget_usd)
-        session = f"{parent.session}.{parent.new_id()[-12:]}"
-        started = self._started.model_copy(
-            update={"agent": agent, "name": name, "parent": parent.session, "parent_call": call_id}
-        )
-        child = parent.child(session, agent)
+        child = self._journal.child(session, started.agent)
         return ReplayedLoop(child, started, self._protocol, delegation, self._gate.policy)
 
 

@@ -18,6 +18,7 @@ from ledger.events.input import MessageReceived
 from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested
 from ledger.events.recovery import CheckpointTaken
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
+from replay.surroundings import digest_of
 
 StepKind = Literal["model", "tool", "approval", "draw", "delegation", "message", "compaction", "checkpoint"]
 """Sort of a step."""
@@ -69,17 +70,17 @@ def key_of(event: Event) -> str:
     match event:
         case ModelCallRequested():
             body = event.body_digest or _joined(
-                event.context, _digest(event.system), _digest(event.tools), _digest(event.parameters)
+                event.context, digest_of(event.system), digest_of(event.tools), digest_of(event.parameters)
             )
             return _joined("model", event.protocol, event.purpose, event.model, body)
         case ToolCallRequested():
             return _joined("tool", event.tool, event.arguments.digest)
         case ApprovalAsked():
-            return _joined("approval", event.tool, event.arguments_digest, _digest(event.context))
+            return _joined("approval", event.tool, event.arguments_digest, digest_of(event.context))
         case Drawn():
             return _joined("draw", event.kind, event.label)
         case DelegationStarted():
-            return _joined("delegation", event.to_agent, event.how, _digest(event.payload))
+            return _joined("delegation", event.to_agent, event.how, digest_of(event.payload))
         case MessageReceived():
             return _joined("message", event.origin, event.message.digest)
         case CompactionDone():
@@ -215,10 +216,6 @@ def _call_name(event: Event) -> str | None:
         case DelegationStarted() | DelegationReturned():
             return f"delegation {event.delegation_id}"
     return None
-
-
-def _digest(ref: object) -> str | None:
-    return getattr(ref, "digest", None)
 
 
 def _joined(*parts: str | None) -> str:

@@ -52,6 +52,16 @@ VALUES = st.recursive(
 """The same, nested."""
 
 
+def with_damage(folder: Path, log: Path, *, line: int, spoiled: bytes, cut: int) -> list[Record]:
+    """The records of a log with one line spoiled, and its last line without its last bytes."""
+    lines = log.read_bytes().splitlines(keepends=True)
+    lines[line] = spoiled
+    lines[-1] = lines[-1][:-cut]
+    path = folder / log.name
+    path.write_bytes(b"".join(lines))
+    return with_ledger(folder / "home", [path])
+
+
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every container in a JSON value, with each key or index in it."""
     todo = [value]

@@ -29,6 +29,7 @@ from tests.ledger.importers.harness_checks import (
     events_of,
     lines_of,
     mutated,
+    with_damage,
     with_ledger,
     write_lines,
 )
@@ -123,12 +124,7 @@ def test_a_rewind_and_an_unknown_patch(tmp_path: Path) -> None:
 
 
 def test_damage_in_the_middle_costs_its_own_line_alone(tmp_path: Path) -> None:
-    lines = LOG.read_bytes().splitlines(keepends=True)
-    lines[3] = b'{"$set":\n'
-    lines[-1] = lines[-1][:-9]
-    path = tmp_path / LOG.name
-    path.write_bytes(b"".join(lines))
-    records = with_ledger(tmp_path / "home", [path])
+    records = with_damage(tmp_path, LOG, line=3, spoiled=b'{"$set":\n', cut=9)
     assert len(events_of(records, DamageFound)) == 2
     assert len(events_of(records, ModelCallAnswered)) == 4
 

@@ -27,6 +27,7 @@ from tests.ledger.importers.harness_checks import (
     events_of,
     lines_of,
     mutated,
+    with_damage,
     with_ledger,
     write_lines,
 )
@@ -112,12 +113,7 @@ def test_an_entry_without_its_parent_says_so(tmp_path: Path) -> None:
 
 
 def test_damage_in_the_middle_costs_its_own_line_alone(tmp_path: Path) -> None:
-    lines = ORIGIN.read_bytes().splitlines(keepends=True)
-    lines[8] = b'{"type":"message","id":"x\n'
-    lines[-1] = lines[-1][:-40]
-    path = tmp_path / ORIGIN.name
-    path.write_bytes(b"".join(lines))
-    records = with_ledger(tmp_path / "home", [path])
+    records = with_damage(tmp_path, ORIGIN, line=8, spoiled=b'{"type":"message","id":"x\n', cut=40)
     assert len(events_of(records, DamageFound)) == 2
     assert len(events_of(records, ModelCallAnswered)) == 4
 
