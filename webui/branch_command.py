@@ -15,7 +15,7 @@ from replay.inprocess import branch_loop
 from replay.inprocess.answers import view
 from replay.inprocess.functions import load_function
 from webui.branching import run_branch
-from webui.proxy_command import UpstreamOption
+from webui.proxy_command import UpstreamCaOption, UpstreamOption
 from webui.replay_command import (
     CommandArgument,
     FunctionOption,
@@ -69,15 +69,7 @@ def add_branch_command(app: typer.Typer) -> None:
         function: FunctionOption = None,
         tool: ToolOption = None,
         upstream: UpstreamOption = None,
-        upstream_ca: Annotated[
-            Path | None,
-            typer.Option(
-                "--upstream-ca",
-                metavar="FILE",
-                help="Certificates (PEM) to trust in place of the system's.",
-                show_default=False,
-            ),
-        ] = None,
+        upstream_ca: UpstreamCaOption = None,
         workspace: WorkspaceOption = None,
         keep_network: KeepNetworkOption = False,
         no_sandbox: NoSandboxOption = False,

@@ -33,6 +33,16 @@ UpstreamOption = Annotated[
 ]
 
 
+UpstreamCaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--upstream-ca",
+        metavar="FILE",
+        help="Certificates (PEM) to trust in place of the system's.",
+        show_default=False,
+    ),
+]
+
 PolicyOption = Annotated[
     Path | None,
     typer.Option(
@@ -62,15 +72,7 @@ def add_proxy_command(app: typer.Typer) -> None:
         host: Annotated[str, typer.Option(help="Address to listen at. There is no login.")] = "127.0.0.1",
         port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any.")] = 8118,
         upstream: UpstreamOption = None,
-        upstream_ca: Annotated[
-            Path | None,
-            typer.Option(
-                "--upstream-ca",
-                metavar="FILE",
-                help="Certificates (PEM) to trust in place of the system's.",
-                show_default=False,
-            ),
-        ] = None,
+        upstream_ca: UpstreamCaOption = None,
         most: Annotated[int, typer.Option("--max-request", min=1, help="Largest request in MB.")] = MOST_BYTES
         // _MEGABYTE,
         policy: PolicyOption = None,

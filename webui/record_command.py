@@ -1,6 +1,5 @@
 """The command `record`: runs an agent behind the recording proxy, with everything set that it needs for that."""
 
-from pathlib import Path
 from typing import Annotated
 
 import orjson
@@ -11,7 +10,7 @@ from ledger.cli.terminal import amount, visible
 from ledger.effects.loop_policy import load_loop_policy
 from ledger.errors import InputError
 from ledger.recorder import new_id
-from webui.proxy_command import PolicyOption, UpstreamOption
+from webui.proxy_command import PolicyOption, UpstreamCaOption, UpstreamOption
 from webui.recording import Recorded, Recording, record
 
 _NOTHING = (
@@ -46,15 +45,7 @@ def record_command(
         ),
     ] = None,
     upstream: UpstreamOption = None,
-    upstream_ca: Annotated[
-        Path | None,
-        typer.Option(
-            "--upstream-ca",
-            metavar="FILE",
-            help="Certificates (PEM) to trust in place of the system's.",
-            show_default=False,
-        ),
-    ] = None,
+    upstream_ca: UpstreamCaOption = None,
     policy: PolicyOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON, on standard error.")
