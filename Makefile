@@ -2,12 +2,13 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types contracts docs spelling unit bench fuzz test-lake-kills test-frameworks test-harnesses lock lock-frameworks wheel clean
+.PHONY: help setup demo test check lint types contracts docs spelling unit bench bench-audit bench-decay fuzz test-lake-kills test-frameworks test-harnesses test-spark lock lock-frameworks lock-spark portable wheel clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-lock
 JOBS ?= 2
+SCRIPTS := webui/static/vendor/htmx.min.js
 UV_VERSION := 0.13.9
 UV := build/uv/bin/uv
 FRAMEWORKS ?= langgraph openai-agents google-adk agent-framework crewai autogen pydantic-ai mcp-sdk
@@ -18,7 +19,7 @@ PYTHON ?=
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
-setup: $(STAMP)  ## make .venv with what requirements.lock pins; does nothing when it is up to date
+setup: $(STAMP) $(SCRIPTS)  ## make .venv with what requirements.lock pins; does nothing when it is up to date
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || { \
@@ -46,12 +47,18 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# htmx, from its npm package, by our own digests.
+$(SCRIPTS): webui/vendor.toml webui/vendoring.py | $(STAMP)
+	@echo 'taking htmx from its npm package'
+	@$(BIN)/python -m webui.vendoring
+	@touch $@
+
 demo: setup  ## import real sessions, record a live loop, show what the ledger knows of them
 	@$(BIN)/loopledger demo
 
 test: check unit  ## everything that must hold before a commit
 
-check: lint types contracts docs spelling  ## all but the tests
+check: lint types contracts docs spelling portable  ## all but the tests
 
 lint: setup
 	$(BIN)/ruff check .
@@ -69,12 +76,22 @@ docs: setup
 spelling: setup
 	$(BIN)/codespell
 
+portable: setup
+	@$(BIN)/loopledger queries --portable
+
 unit: setup  ## the tests
 	$(BIN)/pytest --numprocesses $(JOBS) --dist worksteal
+	$(BIN)/pytest --numprocesses $(JOBS) --dist worksteal tests/browser
 
-bench: setup  ## print the table of measured figures (PART="append reading" for some of it)
+bench: setup  ## print the table of measured figures (PART="append reading" for some of it; EVENTS=10000000 for PART=lake)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.lock
-	@$(BIN)/python -m tests.benchmarks $(PART)
+	@EVENTS=$(EVENTS) $(BIN)/python -m tests.benchmarks $(PART)
+
+bench-audit: setup  ## measure each detector on labelled sessions, beside its trivial baseline (DETECTOR="loop -v" for some)
+	@$(BIN)/python -m tests.audit.measure $(DETECTOR)
+
+bench-decay: setup  ## rules lost in compactions: scripted agents against eight compactors, and rules against their summaries
+	@$(BIN)/python -m tests.decay_bench
 
 fuzz: setup  ## damage the fixtures of all importers and import them (SECONDS=600, FIRST=240 for where to begin)
 	@$(BIN)/python -m tests.ledger.importers.fuzzing --seconds $(or $(SECONDS),120) --first $(or $(FIRST),240)
@@ -112,6 +129,15 @@ build/harnesses/.made-from-lock: tests/harnesses/package.json tests/harnesses/pa
 	  echo 'DeepSeek Harness: not installed'; } >>$(@D)/install.log 2>&1
 	@grep 'not installed' $(@D)/install.log || touch $@
 
+test-spark: setup build/spark/.made-from-lock  ## the lake on a real Spark cluster of this machine (needs Java 17)
+	@build/spark/bin/python -m pytest -c tests/spark/pytest.ini tests/spark
+
+build/spark/.made-from-lock: tests/spark/spark.lock | $(UV)
+	@echo 'making $(@D) with what $< pins, some 900 MB'
+	@test -x $(@D)/bin/python || $(BIN)/python -m venv --without-pip $(@D)
+	@$(UV) pip sync --quiet --require-hashes --python $(@D)/bin/python $<
+	@touch $@
+
 $(UV): | $(STAMP)
 	$(BIN)/python -m venv build/uv
 	build/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
@@ -130,10 +156,15 @@ lock-frameworks: setup $(UV)  ## write tests/frameworks/*.lock anew (FRAMEWORKS=
 	    --output-file tests/frameworks/$$name.lock pyproject.toml tests/frameworks/testing.in tests/frameworks/$$name.in; \
 	done
 
+lock-spark: setup $(UV)  ## write tests/spark/spark.lock anew
+	$(UV) pip compile --quiet --universal --python-version 3.11 --extra postgres --constraint requirements.lock \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header \
+	  --output-file tests/spark/spark.lock pyproject.toml tests/spark/spark.in
+
 wheel: setup  ## build the wheel into dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
 clean:  ## remove caches and build products; .venv stays
-	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist webui/static/vendor *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find ledger replay webui tests -name __pycache__ -type d -prune -exec rm -rf {} +

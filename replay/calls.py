@@ -10,6 +10,7 @@ from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCall
 from replay.state import State
 
 _PAST_KEPT = 50
+_USES_KEPT = 5000
 _STANDING = ("session", "rule")
 
 _NO_APPROVAL: dict[str, Any] = {
@@ -83,6 +84,7 @@ def _asked(state: State, event: ApprovalAsked, record: Record) -> None:
         "policy_version": event.policy_version,
         "expires_at": event.expires_at,
         "asked": state.seq,
+        "used": _uses(state, event.approval_id),
     }
     _place(state, "approvals", event.approval_id, approval, live=True)
     _belongs(state, event.approval_id, event.call_id)
@@ -109,6 +111,7 @@ def _decided(state: State, event: ApprovalDecided, record: Record) -> None:
         "how": event.how,
         "scope": event.scope,
         "evidence": event.evidence,
+        "used": max(asked["used"], _uses(state, approval_id)),
         "decided": state.seq,
     }
     state.count("decisions", event.outcome)
@@ -124,11 +127,28 @@ def _used(state: State, event: ApprovalUsed, record: Record) -> None:
     for section in ("approvals", "approvals_past"):
         approval = state.get(section, event.approval_id)
         if approval is not None:
+            used = {**approval, "used": approval["used"] + 1}
             live = section == "approvals" and approval["scope"] != "once"
-            _place(
-                state, "approvals", event.approval_id, {**approval, "used": approval["used"] + 1}, live=live
-            )
+            _place(state, "approvals", event.approval_id, used, live=live)
+            state.push("approval_uses", event.approval_id, used, _USES_KEPT)
             return
+
+
+def _uses(state: State, approval_id: str) -> int:
+    """How often an answer was used, before a rollback too."""
+    known = state.get("approval_uses", approval_id)
+    return 0 if known is None else int(known["used"])
+
+
+def keep_used(state: State) -> None:
+    """The session went back; what was used before that stays used."""
+    for approval_id, used in state.sections["approval_uses"].items():
+        for section in ("approvals", "approvals_past"):
+            approval = state.get(section, approval_id)
+            if approval is not None and approval["used"] < used["used"]:
+                live = section == "approvals" and used["scope"] in _STANDING
+                _place(state, "approvals", approval_id, {**used}, live=live)
+                break
 
 
 def _place(state: State, section: str, key: str, entry: dict[str, Any], *, live: bool) -> None:

@@ -8,12 +8,15 @@ from ledger.errors import RecordDamagedError
 from ledger.events import Event, Record, compaction, model_call, recovery
 from ledger.events.input import ContextInjected, MessageReceived
 from ledger.events.session import SessionEnded, SessionForked, SessionResumed, SessionStarted
-from replay.calls import CALL_HANDLERS
-from replay.state import State
+from replay.calls import CALL_HANDLERS, keep_used
+from replay.state import INHERITED, State
 from replay.surroundings import SURROUNDINGS_HANDLERS, add_exactly, digest_of, put_in_force
 
 _SIDE_PURPOSES = frozenset({"title", "compaction", "routing", "token-count", "summary", "embedding", "other"})
 _ANSWERS_KEPT = 256
+
+EARLY = 16
+"""A fork that begins with its origin's state is told within so many records."""
 
 Charge = list[Any]
 """What an answer counts for: calls, tokens by kind, cost as text (None: unknown), answers without usage."""
@@ -27,6 +30,9 @@ class Past(Protocol):
 
     def charge(self, call_id: str, asked_at: int) -> Charge | None:
         """What the last answer of a call before `asked_at` counted for; None when there was none."""
+
+    def origin(self, fork: Record) -> State | None:
+        """The state that a forked session begins with: its origin's at the fork; None when that is not on record."""
 
 
 def fold(state: State, record: Record, past: Past | None = None) -> State:
@@ -57,6 +63,8 @@ def advance(state: State, record: Record, past: Past | None = None) -> None:
         handler(state, event, record)
     elif type(event) is recovery.RolledBack:
         _rolled_back(state, event, past)
+    elif type(event) is SessionForked:
+        _forked(state, event, record, past)
     elif type(event) is model_call.ModelCallAnswered:
         _answered(state, event, past)
 
@@ -100,7 +108,36 @@ def _started(state: State, event: SessionStarted, record: Record) -> None:
     put_in_force(state, event.charter)
 
 
-def _forked(state: State, event: SessionForked, record: Record) -> None:
+def inherits(state: State, event: SessionForked) -> bool:
+    """Whether a session that is forked here begins with its origin's state: its own records do not repeat that.
+
+    A fork that is only found out late, after records of its own, holds what it shares already.
+    """
+    usage = state.sections["usage"]
+    return (
+        event.origin_seq is not None
+        and not event.runs_again
+        and event.origin != state.session
+        and state.seq <= EARLY
+        and state.get("about", "forked_from") is None
+        and state.node is None
+        and state.tail is None
+        and not state.sections["rollbacks"]
+        and not (usage["model_calls"] or usage["tool_calls"] or state.sections["open_model_calls"])
+    )
+
+
+def _forked(state: State, event: SessionForked, record: Record, past: Past | None) -> None:
+    if inherits(state, event):
+        if past is None:
+            raise ValueError(
+                f"{state.session}#{state.seq} goes on from another session: the fold needs its past"
+            )
+        origin = past.origin(record)
+        if origin is not None:
+            state.inherit(origin)
+        else:
+            _seen(state, "none", ["state of the session that it was forked from"])
     state.put("about", "forked_from", event.origin)
     state.put("about", "forked_from_seq", event.origin_seq)
     state.put("about", "forked_from_item", event.origin_item)
@@ -284,16 +321,16 @@ def _rolled_back(state: State, event: recovery.RolledBack, past: Past | None) ->
             ("delegations", "delegation"),
         )
         for name, call in state.sections[section].items()
-        if call["seq"] > target
+        if call["seq"] > target and INHERITED not in call
     ]
     state.go_back(earlier)
+    keep_used(state)
     for name, call in abandoned:
         state.put("abandoned_calls", name, call)
 
 
 _HANDLERS: dict[type[Event], Callable[[State, Any, Record], None]] = {
     SessionStarted: _started,
-    SessionForked: _forked,
     SessionEnded: _ended,
     SessionResumed: _resumed,
     MessageReceived: _received,

@@ -113,7 +113,7 @@ class ReplayJournal:
         others: dict[str, list[Draft]] = {}
         if started.level == "branch":
             at = started.origin_seq or 0
-            drafts.append(self._draft(SessionForked(origin=started.origin, origin_seq=at)))
+            drafts.append(self._draft(SessionForked(origin=started.origin, origin_seq=at, runs_again=True)))
             opened = BranchOpened(branch=self.session, at_seq=at)
             others[started.origin] = [Draft(opened, actor=Actor("system"))]
         drafts.append(self._draft(started))

@@ -7,7 +7,7 @@ from ledger.errors import ContentMissingError, LedgerError, RecordDamagedError, 
 from ledger.events import Record
 from ledger.events.model_call import ModelCallRequested
 from ledger.store import EventStore
-from ledger.store.content import content_digest
+from ledger.store.content import NodeRow, content_digest
 from replay.context import rebuild_request
 from replay.divergence import Divergence, Side, differences
 from replay.fold import advance
@@ -183,6 +183,7 @@ class _Requests:
     def __init__(self, store: EventStore) -> None:
         self._store = store
         self._verified: OrderedDict[str, None] = OrderedDict()
+        self._proven: OrderedDict[bytes, int] = OrderedDict()
         self.bodies = self.messages = self.raw = 0
 
     def check(self, record: Record, event: ModelCallRequested, report: Report) -> None:
@@ -226,10 +227,13 @@ class _Requests:
 
     def _messages(self, record: Record, event: ModelCallRequested, report: Report) -> None:
         """Each message is the one that was recorded, and there are as many: all that such a source can prove."""
-        digests = self._store.context(event.context) if event.context is not None else []
-        wrong = next((index for index, digest in enumerate(digests) if not self._is_kept(digest)), None)
-        if wrong is None and len(digests) != event.context_length:
-            wrong = min(len(digests), event.context_length)
+        digests: list[str] = []
+        wrong = None
+        if event.context is None or self._depth(event.context) != event.context_length:
+            digests = self._store.context(event.context) if event.context is not None else []
+            wrong = next((index for index, digest in enumerate(digests) if not self._is_kept(digest)), None)
+            if wrong is None and len(digests) != event.context_length:
+                wrong = min(len(digests), event.context_length)
         if wrong is None:
             self.messages += 1
             rules = tuple(f"not-seen: {part}" for part in event.not_seen) or ("messages-only",)
@@ -251,6 +255,29 @@ class _Requests:
             where = Side(record.session, record.seq, event.raw_digest)
             cause = "the rebuilt bytes do not have the digest of those that were sent"
             report.divergence = Divergence("request", record.session, record.seq, "", where, cause=cause)
+
+    def _depth(self, context: str) -> int | None:
+        """Messages of a context that are all as recorded, from the last back to one proven before; None where not.
+
+        A conversation that grows by a message a call is so proven in its length, not in its square.
+        """
+        steps: list[NodeRow] = []
+        node: bytes | None = bytes.fromhex(context)
+        while node is not None and node not in self._proven:
+            row = self._store.recorder.get_node(node)
+            if row is None or not self._is_kept(row.message.hex()):
+                return None
+            steps.append(row)
+            node = row.parent
+        depth = 0 if node is None else self._proven[node]
+        for row in reversed(steps):
+            depth += 1
+            if row.depth != depth:
+                return None
+            self._proven[row.node] = depth
+        while len(self._proven) > _VERIFIED_KEPT:
+            self._proven.popitem(last=False)
+        return depth
 
     def _is_kept(self, digest: str) -> bool:
         if digest in self._verified:

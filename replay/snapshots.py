@@ -27,6 +27,10 @@ class StateSnapshots:
         self._interval = interval
         self._next = interval
 
+    def of(self, session: str) -> "StateSnapshots":
+        """Those of another session, in the same file."""
+        return StateSnapshots(self._file, self._store, session, self._interval)
+
     def nearest(self, seq: int) -> State | None:
         """The latest kept state at or before a seq whose record is still the one that it was made after."""
         found = self._file.nearest(self._session, FOLD_VERSION, seq)

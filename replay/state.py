@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ledger.events import ContentRef
 from ledger.events.canonical import canonical_json
 
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 """Number of the fold's behaviour: raised with every change that gives another state for the same records."""
 
 Entry = Any
@@ -102,6 +102,7 @@ PLACES: dict[str, Place] = {
     "delegations_past": Place(("delegations",), True),
     "delegations": Place(("delegations",), True),
     "call_approvals": Place(None, True),
+    "approval_uses": Place(None, False),
     "revised": Place(None, True),
     "answers": Place(None, False),
     "effect_targets": Place(None, False),
@@ -112,6 +113,15 @@ GOES_BACK = tuple(name for name, place in PLACES.items() if place.goes_back)
 """Sections that a rollback takes back."""
 
 _ALL = frozenset(PLACES)
+
+INHERITED = "inherited_from"
+"""Field of an entry that a forked session has from another one: that one's id, for the seqs in it are of that one."""
+
+_STAYS_WITH_ORIGIN = frozenset({"outcome", "approval_uses"})
+_INHERITS = (
+    *(name for name, place in PLACES.items() if place.goes_back and name not in _STAYS_WITH_ORIGIN),
+    *("abandoned_calls", "files", "outside", "effect_targets"),
+)
 
 
 _SHOWN_AT: dict[tuple[str, ...], list[str]] = {}
@@ -243,6 +253,16 @@ class State:
             self._replace(name, earlier.sections[name])
         earlier._shared.update(_ALL)
 
+    def inherit(self, origin: "State") -> None:
+        """Begin as a forked session does: as its origin was then. What was spent stays with who spent it."""
+        self.begin(origin.node)
+        self.tail = origin.tail
+        for name in _INHERITS:
+            start = PLACES[name].start
+            own = {key: entry for key, entry in self.sections[name].items() if start.get(key) != entry}
+            entries = {key: _inherited(entry, origin.session) for key, entry in origin.sections[name].items()}
+            self._replace(name, entries | own)
+
     def _replace(self, section: str, entries: dict[str, Entry]) -> None:
         if self.trail is not None:
             for key in self.sections[section].keys() | entries.keys():
@@ -295,3 +315,8 @@ class State:
     def digest(self) -> str:
         """SHA-256 of the RFC 8785 bytes of the JSON form and the fold version, hexadecimal."""
         return hashlib.sha256(canonical_json({"fold_version": FOLD_VERSION, **self.as_json()})).hexdigest()
+
+
+def _inherited(entry: Entry, session: str) -> Entry:
+    """An entry of another session, marked with the first that had it."""
+    return {INHERITED: session, **entry} if isinstance(entry, dict) else entry

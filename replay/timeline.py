@@ -2,20 +2,25 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 from ledger.errors import RecordNotFoundError
 from ledger.events import Record
 from ledger.events.model_call import ModelCallAnswered
 from ledger.events.recovery import CheckpointTaken, RolledBack
+from ledger.events.session import SessionForked
 from ledger.store import EventStore
-from replay.fold import Charge, advance, charge_of, checkpoint_target, go_back_target
+from replay.fold import EARLY, Charge, advance, charge_of, checkpoint_target, go_back_target, inherits
 from replay.state import State
 
 _CHECKPOINTS_KEPT = 32
 
 Read = Callable[[int, int], Iterator[Record]]
 """Gives the records of the session after one seq and up to another."""
+
+Origin = Callable[[Record], State | None]
+"""Gives the state that a session begins with which goes on from another one: that one's, at the fork."""
 
 
 class Snapshots(Protocol):
@@ -27,26 +32,91 @@ class Snapshots(Protocol):
     def offer(self, state: State, record_hash: str) -> None:
         """Takes note of a state that was just folded, and may keep it."""
 
+    def of(self, session: str) -> "Snapshots":
+        """Those of another session."""
+
 
 def session_timeline(store: EventStore, session: str, snapshots: Snapshots | None = None) -> "Timeline":
     """The timeline of a session in a store, as it is now."""
-    return Timeline(
-        session,
-        store.head(session).seq,
-        lambda after, upto: store.read(session, after=after, upto=upto),
-        snapshots,
-    )
+    return _timeline(store, session, store.head(session).seq, snapshots, Origins(store, snapshots).state)
+
+
+def _timeline(
+    store: EventStore, session: str, head: int, snapshots: Snapshots | None, origin: "Origin"
+) -> "Timeline":
+    def read(after: int, upto: int) -> Iterator[Record]:
+        return store.read(session, after=after, upto=upto)
+
+    return Timeline(session, head, read, snapshots, origin)
+
+
+class Origins:
+    """The states that forked sessions begin with.
+
+    What a fork goes on from was recorded before it. So each step to an origin leads back in the ledger, which ends,
+    whatever the sessions claim; and nothing that came later can change what a fork begins with.
+    """
+
+    def __init__(self, store: EventStore, snapshots: Snapshots | None = None) -> None:
+        self._store = store
+        self._snapshots = snapshots
+
+    def state(self, fork: Record) -> State | None:
+        """The origin's state at the fork, one fold for each session on the way; None where it is not on record."""
+        way: list[tuple[str, int]] = []
+        later: Record | None = fork
+        while later is not None:
+            event = later.event
+            assert isinstance(event, SessionForked) and event.origin_seq is not None
+            rows = self._store.read(event.origin, after=event.origin_seq - 1, upto=event.origin_seq)
+            last = next(rows, None) if event.origin_seq > 0 else None
+            if last is None or last.position >= later.position:
+                break
+            way.append((event.origin, event.origin_seq))
+            later = self._fork_of(event.origin, event.origin_seq)
+        state: State | None = None
+        for session, seq in reversed(way):
+            snapshots = None if self._snapshots is None else self._snapshots.of(session)
+            state = _timeline(self._store, session, seq, snapshots, partial(_known, state)).at()
+        return state
+
+    def _fork_of(self, session: str, upto: int) -> Record | None:
+        """The record by which a session goes on from another one, where it does so within its first records."""
+        state = State(session)
+        for record in self._store.read(session, upto=min(upto, EARLY)):
+            if isinstance(record.event, SessionForked):
+                state.seq = record.seq
+                return record if inherits(state, record.event) else None
+            try:
+                advance(state, record)
+            except ValueError:
+                return None  # it goes back, or revises an answer: it has a past of its own
+        return None
+
+
+def _known(state: State | None, fork: Record) -> State | None:
+    """The state that a session begins with, where it is known already."""
+    return state
 
 
 class Timeline:
     """Folds one session. Also the fold's past: what a state does not remember, it reads again."""
 
-    def __init__(self, session: str, head: int, read: Read, snapshots: Snapshots | None = None) -> None:
+    def __init__(
+        self,
+        session: str,
+        head: int,
+        read: Read,
+        snapshots: Snapshots | None = None,
+        origin: Origin = lambda fork: None,
+    ) -> None:
         self.session = session
         self.head = head
         """Last seq of the session."""
         self._read = read
         self._snapshots = snapshots
+        self._origin = origin
+        self._begun: dict[int, State | None] = {}
         self._checkpoints: OrderedDict[int, State] = OrderedDict()
         self._wanted: dict[int, State] = {}
         self._charges: dict[str, list[tuple[int, Charge]]] = {}
@@ -96,6 +166,12 @@ class Timeline:
         self._search(asked_at)
         earlier = [charge for seq, charge in self._charges.get(call_id, ()) if seq < asked_at]
         return earlier[-1] if earlier else None
+
+    def origin(self, fork: Record) -> State | None:
+        """The state that the session begins with, where it goes on from another one."""
+        if fork.seq not in self._begun:
+            self._begun[fork.seq] = self._origin(fork)
+        return self._begun[fork.seq]
 
     def _start(self, upto: int) -> State:
         kept = self._snapshots.nearest(upto) if self._snapshots is not None else None

@@ -5,6 +5,7 @@ from typing import Any
 
 import typer.main
 
+from ledger.audit import discover as discover_detectors
 from ledger.events import EVENTS
 from ledger.importers import discover
 from ledger.lake.columns import COLUMNS
@@ -39,6 +40,21 @@ def importers_table() -> str:
         for name, importer in discover().items()
     ]
     return _table(("format", "source", "grade", "cannot show, among other things"), rows)
+
+
+def detectors_table() -> str:
+    """Every detector that is shipped, with how bad it is and why it matters."""
+    rows = [
+        (
+            f"`{name}`",
+            detector.title + (" (experimental)" if detector.is_experimental else ""),
+            detector.severity,
+            detector.why,
+            detector.misses,
+        )
+        for name, detector in discover_detectors().items()
+    ]
+    return _table(("detector", "suspects", "severity", "why", "misses"), rows)
 
 
 def commands_table() -> str:

@@ -18,7 +18,7 @@ from webui.cli import app
 COMMANDS = sorted(group.commands) if isinstance(group := typer.main.get_command(app), TyperGroup) else []
 
 
-RUNS_UNTIL_STOPPED = {"demo", "hook", "proxy", "record", "serve", "tap"}
+RUNS_UNTIL_STOPPED = {"demo", "hook", "mcp", "proxy", "record", "serve", "tap"}
 """Commands that answer nothing that a script would read."""
 
 

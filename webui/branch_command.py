@@ -1,5 +1,6 @@
 """The command `branch`: a recorded beginning, then another answer, another model, another prompt."""
 
+import getpass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,13 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from ledger.cli.settings import JsonOption, SessionArgument, settings_of
-from ledger.cli.terminal import show_json
+from ledger.cli.terminal import say, show_json
 from ledger.errors import InputError
 from ledger.events.canonical import decode_json
 from replay.branching import Branch
+from replay.forking import fork_session
 from replay.inprocess import branch_loop
 from replay.inprocess.answers import view
 from replay.inprocess.functions import load_function
+from replay.resume.resuming import prepare
+from replay.resume.showing import IntoOption, RuntimeOption, show_resumption
 from webui.branching import run_branch
 from webui.proxy_command import UpstreamCaOption, UpstreamOption
 from webui.replay_command import (
@@ -63,6 +67,15 @@ def add_branch_command(app: typer.Typer) -> None:
                 show_default=False,
             ),
         ] = None,
+        message: Annotated[
+            str | None,
+            typer.Option(
+                "--message",
+                metavar="TEXT",
+                help="Open the branch with these words of a person, and run nothing: a loop goes on from there.",
+                show_default=False,
+            ),
+        ] = None,
         models: Annotated[
             Models, typer.Option(help="live: ask the model where the recording was left.")
         ] = Models.LIVE,
@@ -73,13 +86,31 @@ def add_branch_command(app: typer.Typer) -> None:
         workspace: WorkspaceOption = None,
         keep_network: KeepNetworkOption = False,
         no_sandbox: NoSandboxOption = False,
+        into: IntoOption = None,
+        runtime: RuntimeOption = None,
         as_json: JsonOption = False,
     ) -> None:
         """Run an agent on the beginning of a session and live on from there, in a session of its own."""
         answers = _answers(answer)
         if command and function:
             raise InputError("expected a command or --function, found both")
+        if into is not None and (command or function or answer):
+            raise InputError("--into runs nothing: expected it without a command, --function and --answer")
+        if runtime is not None and into is None:
+            raise InputError("--as goes with --into")
+        if message is not None and (command or function or answer or into is not None):
+            raise InputError(
+                "--message runs nothing: expected it without a command, --function, --answer and --into"
+            )
         with settings_of(context).open_existing() as ledger:
+            if message is not None:
+                made = fork_session(ledger, session, at, message, person=getpass.getuser())
+                show_json({"session": made, "at": at}) if as_json else say(f"opened the branch {made}")
+                return
+            if into is not None:
+                written = prepare(ledger, ledger.store.resolve(session), at, into, runtime).write()
+                show_json(written) if as_json else show_resumption(written)
+                return
             if function is not None:
                 tools = treatments_of(tool, by_wire=False)
                 given = {seq: view(_json(path)) for seq, path in answers.items()}

@@ -179,6 +179,9 @@ class ProxyApp:
                 503, "not_recorded", f"not sent: it could not be recorded: {error!r}"
             ) from error
         live.begun(begun)
+        if live.changed is not None:  # a rule that the model could not see was put back
+            body = live.changed
+            headers = [pair for pair in headers if pair[0].lower() != "content-encoding"]
         while live.is_held:  # the hand brake, or a budget that is used up
             await asyncio.sleep(_HELD_POLL_S)
             await _recorded(live.listen())

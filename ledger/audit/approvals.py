@@ -85,6 +85,7 @@ class ApprovalCheck:
         self._content = content
         self._calls: dict[str, _Call] = {}
         self._answers = _Answers()
+        self._refused: dict[tuple[str, str], tuple[ApprovalDecided, int]] = {}
         self._policy: LoopPolicy | None = None
         self._relaxed: list[Relaxed] = []
         self._found: list[Finding] = []
@@ -120,6 +121,8 @@ class ApprovalCheck:
                 self._answers.decided.setdefault(event.approval_id, (event, record.seq))
                 if event.call_id is not None:
                     self._call(event.call_id).answer = (event, record.seq)
+                else:
+                    self._of_no_call(event, record.seq)
             case ApprovalUsed():
                 self._used(event, record)
             case PolicyEvaluated() if event.call_id is not None:
@@ -128,6 +131,10 @@ class ApprovalCheck:
                 self._mode(event, record)
             case ArtifactChanged():
                 self._artifact(event, record)
+
+    def news(self, since: int) -> list[Finding]:
+        """What was found beyond the first so many, as it came; modes that are still relaxed are not among it."""
+        return self._found[since:]
 
     def findings(self) -> list[Finding]:
         """What was found, in order."""
@@ -171,6 +178,11 @@ class ApprovalCheck:
         is_answered = call.used is not None or (call.answer is not None)
         if is_answered:
             return
+        if (refused := self._refusal(call)) is not None:
+            answer, at = refused
+            message = f"{tool} ran with arguments that were {answer.outcome.replace('_', ' ')} at seq {at}"
+            self._find("ran_after_denial", "critical", seq, (call.requested, at), message)
+            return
         if call.verdict is not None and call.verdict[0].verdict in ("ask", "deny"):
             evaluated, at = call.verdict
             message = f"{tool} ran without an approval; rule {evaluated.rule!r} said {evaluated.verdict}"
@@ -181,6 +193,23 @@ class ApprovalCheck:
         elif (rule := self._demanding(call)) is not None:
             message = f"{tool} ran without an approval that the policy demands (rule on {rule!r})"
             self._find("ran_without", "high", seq, (call.requested,), message)
+
+    def _of_no_call(self, answer: ApprovalDecided, seq: int) -> None:
+        """Note an answer to a question that a loop asked before there was a call: the last one counts."""
+        question = self._answers.asked.get(answer.approval_id)
+        if question is None or question.tool is None or question.arguments_digest is None:
+            return
+        about = (question.tool, question.arguments_digest)
+        if answer.outcome in _REFUSED:
+            self._refused[about] = (answer, seq)
+        else:
+            self._refused.pop(about, None)
+
+    def _refusal(self, call: _Call) -> tuple[ApprovalDecided, int] | None:
+        """The no to the very tool and arguments of a call, asked before there was the call."""
+        if call.tool is None or call.arguments is None:
+            return None
+        return self._refused.get((call.tool, call.arguments.digest))
 
     def _demanding(self, call: _Call) -> str | None:
         """The rule of the loop's own policy by which the call needed a yes."""

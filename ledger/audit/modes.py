@@ -58,3 +58,8 @@ class Relaxed:
 
     first: list[int] = field(default_factory=list)
     """Where the first of them ran."""
+
+
+def laxness(value: str | None) -> int:
+    """How much a setting lets pass unasked; 0 for words that nobody knows."""
+    return max((ranks.get(value or "", 0) for ranks in _RANKS.values()), default=0)

@@ -34,7 +34,8 @@ class Delegation:
         self._payload = payload
         self._how = how
         self._call_id = call_id
-        self._budget_usd = budget_usd
+        self.budget_usd = budget_usd
+        """What it may spend."""
         self.delegation_id = delegation_id or parent.new_id()
         """Joins start and return."""
         self._result: Any = None
@@ -53,7 +54,7 @@ class Delegation:
             how=self._how,
             call_id=self._call_id,
             payload=_kept(child, self._payload, "payload"),
-            budget_usd=self._budget_usd,
+            budget_usd=self.budget_usd,
         )
         self._append(child, [started], event)
 

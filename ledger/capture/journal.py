@@ -4,10 +4,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
 from ledger.capture.gates.holds import Holds
 from ledger.capture.gates.meter import Meter, Whose
+from ledger.effects.loop_policy import LoopPolicy
 from ledger.errors import (
     ConflictError,
     LedgerError,
@@ -36,6 +38,14 @@ class Surroundings(NamedTuple):
 
     meter: Meter | None = None
     """Budgets, where the loop has some."""
+
+    def limited(self, session: str, usd: Decimal | None) -> "Surroundings":
+        """Those of a session that is handed work with so much to spend, itself and through others."""
+        if usd is None:
+            return self
+        meter = self.meter or Meter(LoopPolicy(), self.monotonic, self.recorder.ids)
+        meter.limit(session, usd)
+        return self._replace(meter=meter)
 
 
 class Watching(Protocol):
@@ -176,6 +186,8 @@ class Journal:
                 self.session, upto=records[0].seq - 1, names=meter.NAMES
             )
             meter.recall(place, past)
+            if not self.depth:
+                meter.recall_below(self.surroundings.recorder.store, self.session, self.agent)
         self._is_charged = True
         if self.holds.released:
             meter.released(self.holds.released)

@@ -21,7 +21,7 @@ from ledger.capture.calls import ModelCall, ToolOptions
 from ledger.capture.delegation import Delegation, How
 from ledger.capture.draws import Draws
 from ledger.capture.gates.gated import Gated, WhenHeld
-from ledger.capture.gates.meter import Meter
+from ledger.capture.gates.meter import edge_of, meter_of
 from ledger.capture.journal import Journal, Surroundings, beside
 from ledger.capture.streams import AsyncRecordedStream, RecordedStream
 from ledger.capture.watching import CheckpointRules, FilesWatch, Watch
@@ -60,7 +60,7 @@ def record_loop(
     protocol: str = "openai.chat",
     monotonic: Callable[[], float] = time.monotonic,
     random: Callable[[], float] | None = None,
-    workspace: str | Path | None = None,
+    workspace: str | Path | Workspace | None = None,
     checkpoints: CheckpointRules | None = None,
     policy: EffectPolicy | None = None,
     when_held: WhenHeld = "wait",
@@ -68,16 +68,14 @@ def record_loop(
     """A loop to be used as a context manager: its start is recorded when it is entered, its end when it is left.
 
     `session` continues a session that exists, or names a new one. `protocol` is that of model calls which name none.
-    `workspace` is the folder whose files the tools change; `checkpoints` says when to take some by rule, `policy` what
-    tools do; a LoopPolicy also which calls need a person's yes, and budgets. `when_held` is what happens at the next
-    call when the hand brake or a breaker holds the loop.
+    `workspace` is the folder whose files the tools change (a `Workspace` says which of them are looked at);
+    `checkpoints` says when to take some by rule, `policy` what tools do; a LoopPolicy also which calls need a person's
+    yes, and budgets. `when_held` is what happens at the next call when the hand brake or a breaker holds the loop.
     """
     recorder = ledger.recorder
     loop_policy = policy if isinstance(policy, LoopPolicy) else None
-    budgets = loop_policy is not None and loop_policy.budgets
-    meter = Meter(loop_policy, monotonic, recorder.ids) if loop_policy is not None and budgets else None
-    surroundings = Surroundings(recorder, monotonic, random, meter)
-    identity = session or ledger.recorder.ids()
+    surroundings = Surroundings(recorder, monotonic, random, meter_of(policy, monotonic, recorder))
+    identity = session or recorder.ids()
     if "#" in identity or not identity.isprintable() or " " in identity:
         raise InputError(
             f"{identity!r} cannot name a session: expected printable text without blanks and '#'"
@@ -87,7 +85,8 @@ def record_loop(
     )
     journal = Journal(surroundings, identity, agent=agent, correlation=identity, depth=0)
     if workspace is not None or checkpoints is not None:
-        files = None if workspace is None else FilesWatch(Workspace(workspace))
+        folder = workspace if workspace is None or isinstance(workspace, Workspace) else Workspace(workspace)
+        files = None if folder is None else FilesWatch(folder)
         rules = checkpoints or CheckpointRules(before_irreversible=False, before_compaction=False)
         journal.watch = Watch(journal, files, rules, policy)
     return RecordedLoop(journal, started, protocol, policy=loop_policy, when_held=when_held)
@@ -208,6 +207,7 @@ class RecordedLoop(Gated):
 
         A stream comes back as a stream of the same chunks. Raises what `create` raises, or NotRecordedError before it.
         """
+        request, call_id = self._in_sight(protocol, request, purpose, call_id)
         call = self._begin_model(protocol, request, purpose, provider, call_id, attempt)
         try:
             if self._journal.holds.open:
@@ -237,6 +237,7 @@ class RecordedLoop(Gated):
         **request: Any,
     ) -> Any:
         """As `model`, for an asynchronous function; the event loop is not held up by the ledger."""
+        request, call_id = await asyncio.to_thread(self._in_sight, protocol, request, purpose, call_id)
         call = await asyncio.to_thread(
             self._begin_model, protocol, request, purpose, provider, call_id, attempt
         )
@@ -362,12 +363,13 @@ class RecordedLoop(Gated):
 
     def _delegated(self, session: str, started: SessionStarted, delegation: Delegation) -> "RecordedLoop":
         parent, agent = self._journal, started.agent
+        surroundings = parent.surroundings.limited(session, delegation.budget_usd)
         journal = Journal(
-            parent.surroundings, session, agent=agent, correlation=parent.correlation, depth=parent.depth + 1
+            surroundings, session, agent=agent, correlation=parent.correlation, depth=parent.depth + 1
         )
         if isinstance(parent.watch, Watch):
             journal.watch = parent.watch.for_child(journal)
-        journal.edge = f"{parent.agent or 'unnamed'} -> {agent or 'unnamed'}"
+        journal.edge = edge_of(parent.agent, agent)
         policy, when_held = self._gate.policy, self._when_held
         return RecordedLoop(journal, started, self._protocol, delegation, policy=policy, when_held=when_held)
 

@@ -15,7 +15,7 @@ import typer
 
 from ledger.cli.terminal import Column, Table, json_text, say, visible, width
 from ledger.errors import InputError
-from ledger.lake.query import Answer, output_file
+from ledger.lake.query import Rows, output_file, write_arrow, write_parquet
 
 _MEASURED = 200
 _WIDEST, _LEAST = 60, 6
@@ -33,8 +33,10 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
-def show_answer(answer: Answer, form: Format, limit: int, output: Path | None) -> None:
-    """Write all rows of an answer. Raises InputError."""
+def show_answer(
+    answer: Rows, form: Format, limit: int, output: Path | None, stopped: str | None = None
+) -> None:
+    """Write all rows of an answer; `stopped` says why it is cut, if not by the limit. Raises InputError."""
     if form in (Format.PARQUET, Format.ARROW):
         _write_binary(answer, form, output)
         return
@@ -49,35 +51,46 @@ def show_answer(answer: Answer, form: Format, limit: int, output: Path | None) -
             for row in answer.rows():
                 typer.echo(json_text(_object(answer, row)))
         case Format.JSON:
-            _json(answer, limit)
+            _json(answer, limit, stopped)
         case _:
             _markdown(answer)
     if answer.is_cut:
-        note = f"more than {limit} rows: the rest is left out; --limit allows more"
+        note = stopped or f"more than {limit} rows: the rest is left out; --limit allows more"
         match form:
             case Format.CSV:
                 typer.echo(f"# {note}")
             case Format.NDJSON:
-                typer.echo(json_text({"truncated": True, "limit": limit}))
+                typer.echo(
+                    json_text({"truncated": True, "limit": limit} | ({"stopped": stopped} if stopped else {}))
+                )
             case Format.TABLE | Format.MARKDOWN:
                 say(f"\n{note}")
             case _:
                 pass
 
 
-def _write_binary(answer: Answer, form: Format, output: Path | None) -> None:
-    write = answer.write_parquet if form == Format.PARQUET else answer.write_arrow
-    if output is not None:
+def _write_binary(answer: Rows, form: Format, output: Path | None) -> None:
+    write = write_parquet if form == Format.PARQUET else write_arrow
+    if output is not None and output.exists() and not output.is_file():  # a pipe, or a device
         with output_file(output) as file:
-            write(file)
+            write(answer, file)
+        return
+    if output is not None:
+        draft = output.with_name(f".{output.name}.part")  # half an answer would be no file of its format
+        try:
+            with output_file(draft) as file:
+                write(answer, file)
+            draft.replace(output)
+        finally:
+            draft.unlink(missing_ok=True)
         return
     if sys.stdout.isatty():
         raise InputError(f"{form.value} is not for a terminal: name a file with --output, or redirect")
-    write(sys.stdout.buffer)
+    write(answer, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A value as JSON has it."""
     match value:
         case None | bool() | int() | str():
@@ -95,17 +108,17 @@ def _plain(value: Any) -> Any:
         case bytes():
             return value.hex()
         case dict():
-            return {str(name): _plain(part) for name, part in value.items()}
+            return {str(name): plain_value(part) for name, part in value.items()}
         case list():
-            return [_plain(part) for part in value]
+            return [plain_value(part) for part in value]
         case tuple():
-            return [_plain(part) for part in value]
+            return [plain_value(part) for part in value]
         case _:
             return str(value)
 
 
 def _text(value: Any) -> str:
-    plain = _plain(value)
+    plain = plain_value(value)
     if plain is None:
         return ""
     if isinstance(value, Decimal):
@@ -113,20 +126,21 @@ def _text(value: Any) -> str:
     return plain if isinstance(plain, str) else json_text(plain)
 
 
-def _object(answer: Answer, row: list[Any]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in zip(answer.schema.names, row, strict=True)}
+def _object(answer: Rows, row: list[Any]) -> dict[str, Any]:
+    return {name: plain_value(value) for name, value in zip(answer.schema.names, row, strict=True)}
 
 
-def _json(answer: Answer, limit: int) -> None:
+def _json(answer: Rows, limit: int, stopped: str | None) -> None:
     """One object, row by row: a long answer needs no memory."""
     columns = [{"name": field.name, "type": str(field.type)} for field in answer.schema]
     typer.echo(f'{{"columns":{json_text(columns)},"rows":[', nl=False)
     for number, row in enumerate(answer.rows()):
         typer.echo(f"{',' if number else ''}\n{json_text(_object(answer, row))}", nl=False)
-    typer.echo(f'\n],"truncated":{json_text(answer.is_cut)},"limit":{json_text(limit or None)}}}')
+    why = f',"stopped":{json_text(stopped)}' if stopped else ""
+    typer.echo(f'\n],"truncated":{json_text(answer.is_cut)},"limit":{json_text(limit or None)}{why}}}')
 
 
-def _csv(answer: Answer) -> None:
+def _csv(answer: Rows) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     is_terminal = sys.stdout.isatty()
     for row in chain([answer.schema.names], answer.rows()):
@@ -134,7 +148,7 @@ def _csv(answer: Answer) -> None:
         writer.writerow([visible(text) for text in texts] if is_terminal else texts)
 
 
-def _markdown(answer: Answer) -> None:
+def _markdown(answer: Rows) -> None:
     typer.echo(_markdown_row(answer.schema.names))
     typer.echo(_markdown_row(["---"] * len(answer.schema.names)))
     for row in answer.rows():
@@ -145,7 +159,7 @@ def _markdown_row(cells: list[str]) -> str:
     return "| " + " | ".join(visible(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
-def _table(answer: Answer) -> None:
+def _table(answer: Rows) -> None:
     rows = answer.rows()
     first = [[_text(value) for value in row] for row in islice(rows, _MEASURED)]
     names = answer.schema.names

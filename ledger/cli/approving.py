@@ -3,6 +3,7 @@
 import getpass
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Annotated, Any, Literal, cast, get_args
 
 import orjson
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from ledger.audit import CANNOT_SEE, ApprovalCheck, Finding
 from ledger.capture.gates.deciding import Told, Verdict, decide, hold, release
-from ledger.capture.gates.questions import Question, queue
+from ledger.capture.gates.questions import Question
 from ledger.cli.settings import BAD_NEWS, JsonOption, SessionArgument, settings_of
 from ledger.cli.terminal import Column, Table, json_text, say, show_json, visible
 from ledger.effects.covering import is_after
@@ -22,6 +23,7 @@ from ledger.events.canonical import decode_json
 from ledger.events.session import SessionForked
 from ledger.home import Ledger
 from ledger.store import EventStore
+from ledger.views.approvals import ApprovalsView
 
 _SHORT = 12
 _MOST_AT_ONCE = 10
@@ -73,7 +75,7 @@ def approvals_command(
         _check(context, check, as_json)
         return
     with settings_of(context).open_existing() as ledger:
-        found = [question for question in queue(ledger.store) if everything or question.is_open]
+        found = _queue(ledger, everything)
         if as_json:
             show_json([_as_json(ledger, question) for question in found])
             return
@@ -87,7 +89,15 @@ def approvals_command(
             asked = question.asked
             about = f"{asked.tool or '-'} {_arguments(ledger, question)}  in {question.session[:13]}"
             time = question.asked_at[:19].replace("T", " ")
-            table.row(asked.approval_id[:_SHORT], time, _status(ledger, question), about)
+            table.row(asked.approval_id[:_SHORT], time, status_of(ledger, question), about)
+
+
+def _queue(ledger: Ledger, everything: bool) -> list[Question]:
+    """What waits, or all that loops ever asked the ledger about, first asked first."""
+    with ApprovalsView(ledger.home, ledger.store) as view:
+        view.catch_up()
+        rows = [row for row in view.rows() if row.is_queued] if everything else view.open_rows()
+        return list(view.questions(rows))
 
 
 def _check(context: typer.Context, name: str, as_json: bool) -> None:
@@ -110,12 +120,18 @@ def _check(context: typer.Context, name: str, as_json: bool) -> None:
 
 
 def findings_of(store: EventStore, session: str) -> list[Finding]:
-    """What a check of a session finds; a session that was forked is checked on the records before the fork, too."""
-    fork = next(store.read(session, names=(SessionForked.TYPE,)), None)
-    origin: Iterator[Record] = iter(())
-    if fork is not None and isinstance(fork.event, SessionForked):
-        origin = store.read(fork.event.origin, upto=fork.event.origin_seq)
-    check = ApprovalCheck(origin, content=store.content)
+    """What a check of a session finds; one that was forked is checked on what it goes on from, too."""
+    parts: list[Iterator[Record]] = []
+    seen = {session}
+    later = session
+    while (fork := next(store.read(later, names=(SessionForked.TYPE,)), None)) is not None:
+        event = fork.event
+        if not isinstance(event, SessionForked) or event.runs_again or event.origin in seen:
+            break
+        later = event.origin
+        seen.add(later)
+        parts.append(store.read(later, upto=event.origin_seq))
+    check = ApprovalCheck(chain.from_iterable(reversed(parts)), content=store.content)
     for record in store.read(session):
         check.take(record)
     return check.findings()
@@ -151,7 +167,7 @@ def approve_command(
         raise InputError(f"expected a scope of {', '.join(get_args(Scope))}, found {scope!r}")
     if (rule is not None) != (scope == "rule") and rule is not None:
         raise InputError("--rule goes with --scope rule")
-    given = None if rule is None else _rule_of(rule)
+    given = None if rule is None else rule_of(rule)
     _decide(context, approval, "approved", cast(Scope, scope), given, expires, by, reason, as_json)
 
 
@@ -179,7 +195,7 @@ def _decide(
 ) -> None:
     with settings_of(context).open_existing() as ledger:
         question = _find(ledger, name)
-        expires_at = _until(ledger.recorder.clock(), expires or _lasts(ledger, question, scope))
+        expires_at = until(ledger.recorder.clock(), expires or lasts_of(ledger, question, scope))
         verdict = Verdict(outcome, by or getpass.getuser(), scope, rule, reason, expires_at)
         told = decide(ledger.recorder, question.session, question.asked.approval_id, verdict)
         if as_json:
@@ -207,9 +223,10 @@ def _say_told(told: Told, outcome: str) -> None:
 
 
 def _find(ledger: Ledger, name: str) -> Question:
-    found = [
-        question for question in queue(ledger.store) if question.asked.approval_id.startswith(name) and name
-    ]
+    with ApprovalsView(ledger.home, ledger.store) as view:
+        view.catch_up()
+        rows = view.named(name, _MOST_AT_ONCE + 1) if name else []
+        found = list(view.questions(rows))
     exact = [question for question in found if question.asked.approval_id == name]
     if len(exact or found) == 1:
         return (exact or found)[0]
@@ -221,18 +238,19 @@ def _find(ledger: Ledger, name: str) -> Question:
     raise InputError(f"{name!r} is the start of several questions: {some}; give more of it")
 
 
-def _rule_of(text: str) -> ApprovalRule:
+def rule_of(text: str, name: str = "--rule") -> ApprovalRule:
+    """The rule that a person wrote as JSON; calls that it fits need no yes. Raises InputError, by the name given."""
     try:
         return ApprovalRule.model_validate({"ask": False, **orjson.loads(text)})
     except (orjson.JSONDecodeError, TypeError) as error:
-        raise InputError(f"--rule: expected a JSON object with a rule, found {text[:80]!r}") from error
+        raise InputError(f"{name}: expected a JSON object with a rule, found {text[:80]!r}") from error
     except ValidationError as error:
         first = error.errors()[0]
         place = "/".join(str(step) for step in first["loc"])
-        raise InputError(f"--rule: {place}: {first['msg']}") from error
+        raise InputError(f"{name}: {place}: {first['msg']}") from error
 
 
-def _lasts(ledger: Ledger, question: Question, scope: Scope) -> str | None:
+def lasts_of(ledger: Ledger, question: Question, scope: Scope) -> str | None:
     """How long the rule that asked lets an answer of a wider scope count."""
     if scope == "once" or question.asked.rule is None:
         return None
@@ -240,17 +258,19 @@ def _lasts(ledger: Ledger, question: Question, scope: Scope) -> str | None:
     return None if lasts is None else str(lasts)
 
 
-def _until(now: str, span: str | None) -> str | None:
+def until(now: str, span: str | None, name: str = "--expires") -> str | None:
+    """The time at the end of a span such as 15m. Raises InputError, by the name given."""
     if span is None:
         return None
     try:
         moment = datetime.fromisoformat(now) + timedelta(seconds=seconds_of(span))
     except (ValueError, OverflowError) as error:
-        raise InputError(f"--expires: {error}") from error
+        raise InputError(f"{name}: {error}") from error
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _status(ledger: Ledger, question: Question) -> str:
+def status_of(ledger: Ledger, question: Question) -> str:
+    """How a question stands, in one word."""
     if question.decided is not None:
         return "used" if question.used and question.is_approved else question.decided.outcome
     return "lapsed" if is_after(ledger.recorder.clock(), question.asked.expires_at) else "open"
@@ -263,13 +283,13 @@ def _as_json(ledger: Ledger, question: Question) -> dict[str, Any]:
         "session": question.session,
         "seq": question.asked_seq,
         "agent": question.agent,
-        "status": _status(ledger, question),
+        "status": status_of(ledger, question),
         "tool": asked.tool,
         "call_id": asked.call_id,
         "target": asked.target,
         "arguments_digest": asked.arguments_digest,
-        "context": _content(ledger, asked.context),
-        "rule": _content(ledger, asked.rule),
+        "context": content_of(ledger, asked.context),
+        "rule": content_of(ledger, asked.rule),
         "policy_version": asked.policy_version,
         "asked_at": question.asked_at,
         "expires_at": asked.expires_at,
@@ -285,14 +305,14 @@ def _as_json(ledger: Ledger, question: Question) -> dict[str, Any]:
             "seq": question.decided_seq,
             "scope": decided.scope,
             "expires_at": decided.expires_at,
-            "rule": _content(ledger, decided.rule),
+            "rule": content_of(ledger, decided.rule),
             "rule_digest": None if decided.rule is None else decided.rule.digest,
-            "reason": _content(ledger, decided.reason),
+            "reason": content_of(ledger, decided.reason),
         },
     }
 
 
-def _content(ledger: Ledger, reference: ContentRef | None) -> Any:
+def content_of(ledger: Ledger, reference: ContentRef | None) -> Any:
     """What a reference points to; None where it was erased."""
     if reference is None:
         return None
@@ -304,7 +324,7 @@ def _content(ledger: Ledger, reference: ContentRef | None) -> Any:
 
 
 def _arguments(ledger: Ledger, question: Question) -> str:
-    shown = _content(ledger, question.asked.context)
+    shown = content_of(ledger, question.asked.context)
     if not isinstance(shown, dict) or "arguments" not in shown:
         return ""
     return json_text(shown["arguments"])

@@ -139,7 +139,7 @@ def events_command(
     as_json: JsonOption = False,
 ) -> None:
     """Print the records of a session in order, one a line."""
-    wanted = frozenset(name for kind in types or () for name in _names_of(kind))
+    wanted = frozenset(name for kind in types or () for name in names_of(kind))
     with settings_of(context).open_existing() as ledger:
         name = ledger.store.resolve(session)
         table = Table([Column("SEQ", 7, is_number=True), Column("TIME", 19), Column("EVENT", 0)])
@@ -158,7 +158,7 @@ def time_of(record: Record) -> str:
     return "-" if time is None else time[:19].replace("T", " ")
 
 
-def _names_of(kind: str) -> list[str]:
+def names_of(kind: str) -> list[str]:
     """The event names that a type or family stands for."""
     found = [name for name in BY_NAME if kind in (name, name.split(".")[0])]
     if not found:

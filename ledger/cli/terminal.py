@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import orjson
@@ -162,6 +162,24 @@ def progress(what: str, total: int | None = None) -> Iterator["Bar"]:
     )
     with bar:
         yield Bar(bar, what, total)
+
+
+@contextmanager
+def waiting_bar() -> Iterator[Callable[[float | None], None]]:
+    """Told how many percent are done, shows a bar; told None, takes it away: rows may stand there now."""
+    with ExitStack() as shown:
+        bars: list[Bar] = []
+
+        def tell(percent: float | None) -> None:
+            if percent is None:
+                shown.close()
+                bars.clear()
+                return
+            if not bars:
+                bars.append(shown.enter_context(progress("running the query", 100)))
+            bars[0].move(int(max(0.0, percent)))
+
+        yield tell
 
 
 class Bar:

@@ -163,6 +163,8 @@ def _by_fields(fields: Mapping[str, Any]) -> list[Effect]:
 def _target(fields: Mapping[str, Any]) -> str | None:
     for name in TARGET_FIELDS:
         value = fields.get(name)
+        if value is None:
+            continue
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
             value = ", ".join(value)
         if isinstance(value, str | int) and not isinstance(value, bool) and str(value):

@@ -16,6 +16,9 @@ prices:                # US dollars for a million tokens, where an answer does n
 budgets:
 - {name: day, usd: 5, per: run}
 - {name: steps, calls: 200, effects: 20, per: agent}
+constraints:           # rules that the model must see in every request: see `constraints`
+- {name: no-drop, text: "Never drop a table.", broken_by: {tool: sql, matches: {/query: "(?i)drop table"}}}
+pinning: pin           # what is done where one can no longer be seen: pin, hold or tell
 """
 
 import re
@@ -27,7 +30,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from ledger.effects.constraints import Constraint, WhenLost
 from ledger.effects.policy import EffectPolicy, load_policy_as, value_at
+from ledger.events.canonical import canonical_json
 from ledger.events.tool_call import EffectClass
 
 Scope = Literal["once", "session", "rule"]
@@ -174,6 +179,25 @@ class LoopPolicy(EffectPolicy):
 
     budgets: tuple[Budget, ...] = ()
     """Limits."""
+
+    constraints: tuple[Constraint, ...] = ()
+    """Rules that the model must see."""
+
+    pinning: WhenLost = "pin"
+    """What is done with a request in which one can no longer be seen, where the constraint does not say."""
+
+    @field_validator("constraints")
+    @classmethod
+    def _names_differ(cls, value: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+        names = [one.name for one in value]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"expected a name of its own for each constraint, found {twice!r} twice")
+        return value
+
+    def canonical(self) -> bytes:
+        """As of any policy; without constraints, the bytes are those of the time before there were any."""
+        unused = set() if self.constraints else {"constraints", "pinning"}
+        return canonical_json(self.model_dump(mode="json", by_alias=True, exclude=unused))
 
     def approval_for(
         self, tool: str, arguments: Mapping[str, Any], effect_class: EffectClass | None, target: str | None

@@ -128,7 +128,7 @@ class EffectPolicy(BaseModel):
         return canonical_json(self.model_dump(mode="json", by_alias=True))
 
 
-Policy = TypeVar("Policy", bound=EffectPolicy)
+Policy = TypeVar("Policy", bound=BaseModel)
 
 
 def load_effect_policy(path: Path) -> EffectPolicy:
@@ -149,7 +149,10 @@ def load_policy_as(kind: type[Policy], path: Path) -> Policy:
     except yaml.YAMLError as error:
         raise InputError(f"{path}: expected YAML, found {error}") from error
     if not isinstance(value, dict):
-        raise InputError(f"{path}: expected a list of rules under 'effects', found {type(value).__name__}")
+        first_field = next(iter(kind.model_fields))
+        raise InputError(
+            f"{path}: expected a list of rules under {first_field!r}, found {type(value).__name__}"
+        )
     try:
         return kind.model_validate(value)
     except ValidationError as error:

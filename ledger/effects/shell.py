@@ -56,7 +56,7 @@ _SEPARATORS = frozenset({";", "&", "&&", "||", "|", "|&", "(", ")", "\n", "{", "
 
 def shell_effects(command: str) -> Iterator[tuple[EffectClass, str, str | None]]:
     """For each simple command: its class, its operation (`git push`), and its target where it has one."""
-    for words in _commands(command):
+    for words in simple_commands(command):
         yield _effect(words)
 
 
@@ -68,7 +68,7 @@ def sql_class(statement: str) -> EffectClass:
     return "write" if any(f" {word}" in f" {text}" for word in _SQL_WRITES) else "read"
 
 
-def _commands(command: str) -> Iterator[list[str]]:
+def simple_commands(command: str) -> Iterator[list[str]]:
     """The simple commands of a script, each as its words; a redirection stays in it as a word of its own."""
     for line in command.replace("\\\n", " ").split("\n"):
         lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&\n")
@@ -93,7 +93,7 @@ def _effect(words: list[str]) -> tuple[EffectClass, str, str | None]:
         (after for word, after in pairwise(words) if word.startswith(">") and "&" not in word),
         None,
     )
-    rest = _unwrapped(words)
+    rest = unwrapped(words)
     if not rest:
         return "read", "", None
     program = rest[0].rpartition("/")[2]
@@ -106,7 +106,7 @@ def _effect(words: list[str]) -> tuple[EffectClass, str, str | None]:
     return effect_class, f"{program} {operation}".strip(), written or target
 
 
-def _unwrapped(words: list[str]) -> list[str]:
+def unwrapped(words: list[str]) -> list[str]:
     """The words from the program on: without assignments and what only starts another program."""
     rest = list(words)
     while rest and (("=" in rest[0] and rest[0].partition("=")[0].isidentifier()) or rest[0] in _WRAPPERS):

@@ -19,6 +19,7 @@ from ledger.events import (
     review,
     session,
     tool_call,
+    visibility,
 )
 from ledger.events.record import Event
 
@@ -78,13 +79,17 @@ EVENTS: tuple[type[Event], ...] = (
     replaying.ReplayAnswered,
     replaying.ReplayDiverged,
     replaying.ReplayEnded,
+    replaying.ReplayJudged,
     review.FindingRaised,
     review.VerdictGiven,
     review.NoteWritten,
     review.CaseOpened,
     review.CaseSignedOff,
     review.EvidenceExported,
+    review.QueryAsked,
+    visibility.ConstraintSeen,
     keeping.Imported,
+    keeping.FilesGiven,
     keeping.SourceKept,
     keeping.Sealed,
     keeping.Erased,

@@ -78,3 +78,9 @@ class ConstraintPinned(Event, name="compaction.pinned"):
 
     tokens: int | None = None
     """Tokens that this cost."""
+
+    request_tokens: int | None = None
+    """Tokens of the request that it was added to, estimated as `tokens` is."""
+
+    call_id: str | None = None
+    """Model call whose request it was added to."""

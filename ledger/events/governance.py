@@ -48,6 +48,9 @@ class ConstraintDeclared(Event, name="governance.constraint_declared"):
     scope: str | None = None
     """What it covers, in the source's words."""
 
+    check: ContentRef | None = None
+    """The constraint as a policy declares it: which calls break it, which it demands before others."""
+
 
 class ConstraintWithdrawn(Event, name="governance.constraint_withdrawn"):
     """A rule went out of force by somebody's act."""

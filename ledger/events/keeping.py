@@ -18,6 +18,16 @@ class Imported(Event, name="ledger.imported"):
     """The import report."""
 
 
+class FilesGiven(Event, name="ledger.files_given"):
+    """A person gave files to the pages to be imported; the `ledger.imported` records tell what came of each."""
+
+    files: tuple[str, ...]
+    """Their names, as kept."""
+
+    size: int
+    """Bytes in all."""
+
+
 class SourceKept(Event, name="ledger.source_kept", ignorable=True):
     """A source record that carries no loop action of ours, kept whole."""
 

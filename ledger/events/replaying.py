@@ -137,3 +137,16 @@ class ReplayEnded(Event, name="replay.ended", ignorable=True):
 
     detail: ContentRef | None = None
     """The report whole, as JSON."""
+
+
+class ReplayJudged(Event, name="replay.judged", ignorable=True):
+    """A person judged the divergence of a replay."""
+
+    verdict: Literal["drift", "defect"]
+    """`drift`: the difference was expected and is accepted; `defect`: it should not be."""
+
+    diverged_seq: int
+    """Record of the replay that tells of the divergence."""
+
+    reason: ContentRef | None = None
+    """Why."""

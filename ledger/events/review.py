@@ -26,6 +26,12 @@ class FindingRaised(Event, name="review.finding_raised"):
     message: ContentRef
     """What was found."""
 
+    detector_version: str | None = None
+    """Digest of the detector's text, its first 16 digits: another text may find other things."""
+
+    level: Literal["action", "trajectory"] | None = None
+    """Whether one action alone shows it, or only several together."""
+
 
 class VerdictGiven(Event, name="review.verdict_given"):
     """A person judged a finding."""
@@ -84,3 +90,25 @@ class EvidenceExported(Event, name="review.evidence_exported"):
 
     digest: str | None = None
     """SHA-256 of what was exported."""
+
+
+class QueryAsked(Event, name="review.query_asked"):
+    """A person or a program asked the lake in SQL through the pages."""
+
+    query: ContentRef
+    """The SQL."""
+
+    saved: str | None = None
+    """Name of the saved query, where it was one."""
+
+    parameters: ContentRef | None = None
+    """What its parameters were, as a JSON object."""
+
+    form: str = "page"
+    """How the rows left: `page`, or the format of the file."""
+
+    rows: int = 0
+    """How many rows were given."""
+
+    stopped: str | None = None
+    """Why there were no more, or why it was refused."""

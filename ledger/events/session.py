@@ -81,6 +81,9 @@ class SessionForked(Event, name="session.forked"):
     origin_item: str | None = None
     """Native id of that point in the source."""
 
+    runs_again: bool = False
+    """Whether this session runs what it shares again, on recorded answers: its own records then repeat it."""
+
 
 class SessionLinked(Event, name="session.linked"):
     """Another session was found to tell of the same run: an import beside what was recorded live, or the reverse.

@@ -1,17 +1,20 @@
 """The one schema of the lake: each column of `events`, its type, its documentation, and its OpenTelemetry name.
 
-A field of an event becomes a column by one line in `_FIELDS`; its documentation is the docstring of the field. A
+A field of an event becomes a column by one line in `_FIELDS_SINCE`; its documentation is the docstring of the field. A
 column is never removed and never changes its type: a new meaning is a new column.
 """
 
+from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import pyarrow as pa
+from pydantic.fields import FieldInfo
 
 from ledger.events import EVENTS
+from ledger.events.record import Part
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when columns are added."""
 
 OTEL_VERSION = "1.41"
@@ -174,6 +177,32 @@ _CONTENT = (
     Column("payload", "text", "The event's fields as canonical JSON; fields at their default are left out."),
 )
 
+# Added later. A column's place is its number in the files, which readers of Iceberg go by: new ones come last.
+_FIELDS_SINCE: tuple[tuple[str, Kind, str | None, str | None], ...] = (
+    ("runs_again", "flag", None, None),
+    ("branch", "text", None, None),
+    ("at_seq", "count", None, None),
+    ("checkpoint_seq", "count", "seq", None),
+    ("system_digest", "word", "system.digest", None),
+    ("tools_digest", "word", "tools.digest", None),
+)
+
+_CONTENT_SINCE = (
+    Column(
+        "system_prompt",
+        "text",
+        "System prompt of a model call, in the protocol's own shape: at the first call of each file that sent it; view"
+        " `instructions` has each once.",
+        otel="gen_ai.system_instructions",
+    ),
+    Column(
+        "tool_schemas",
+        "text",
+        "Tool schemas that were offered to a model call, in the protocol's own shape: as `system_prompt`.",
+        otel="gen_ai.tool.definitions",
+    ),
+)
+
 CONTENTS = {
     "input.message_received": "message",
     "input.context_injected": "message",
@@ -196,11 +225,27 @@ CONTENTS = {
     "recovery.damage_found": "content",
     "replay.diverged": "detail",
     "review.finding_raised": "message",
+    "review.constraint_seen": "text",
     "review.verdict_given": "reason",
     "review.note_written": "text",
     "ledger.imported": "report",
 }
 """The field of each event whose content `text` shows. What is not named here stays in the store alone."""
+
+
+SENT_AGAIN = {
+    "model_call.requested": {
+        "system": ("system_digest", "system_prompt"),
+        "tools": ("tools_digest", "tool_schemas"),
+    }
+}
+"""Contents that most calls repeat: the field of an event, the column of its digest, and the column of its text."""
+
+TEXTS = {
+    "content_digest": "text",
+    **{digest: text for fields in SENT_AGAIN.values() for digest, text in fields.values()},
+}
+"""The columns that hold texts of contents, by the column of their digest: what an erasure empties."""
 
 
 def is_plain(annotation: Any) -> bool:
@@ -215,6 +260,14 @@ def is_plain(annotation: Any) -> bool:
     return isinstance(annotation, type) and annotation.__name__ in ("str", "int", "bool", "Decimal")
 
 
+def _part_of(field: FieldInfo, part: str) -> FieldInfo | None:
+    """The field of a part; None where the field holds no such part."""
+    for kind in get_args(field.annotation):
+        if isinstance(kind, type) and issubclass(kind, Part):
+            return kind.model_fields.get(part)
+    return None
+
+
 def _documentation(path: str) -> str:
     """What the events say of a field, each text once."""
     name, _, part = path.partition(".")
@@ -223,24 +276,31 @@ def _documentation(path: str) -> str:
         field = event.model_fields.get(name)
         if field is None:
             continue
+        outer = field
         if part:
-            inner = next(kind for kind in get_args(field.annotation) if kind is not NoneType)
-            field = inner.model_fields[part]
+            field = _part_of(field, part)
+            if field is None:
+                continue
         elif not is_plain(field.annotation):
             continue
-        texts.setdefault((field.description or "").replace("\n", " "), []).append(event.TYPE)
+        text = (field.description if part != "digest" else outer.description) or ""
+        texts.setdefault(text.replace("\n", " "), []).append(event.TYPE)
     if len(texts) == 1:
         return next(iter(texts))
     return " ".join(f"{', '.join(names)}: {text}" for text, names in texts.items())
 
 
+def _columns(fields: tuple[tuple[str, Kind, str | None, str | None], ...]) -> Iterator[Column]:
+    for name, kind, field, otel in fields:
+        yield Column(name, kind, _documentation(field or name), field or name, otel)
+
+
 COLUMNS: tuple[Column, ...] = (
     *_RECORD,
-    *(
-        Column(name, kind, _documentation(field or name), field or name, otel)
-        for name, kind, field, otel in _FIELDS
-    ),
+    *_columns(_FIELDS),
     *_CONTENT,
+    *_columns(_FIELDS_SINCE),
+    *_CONTENT_SINCE,
 )
 """All columns of `events`, in their order in the files."""
 
@@ -260,6 +320,10 @@ SCHEMA = pa.schema(
     metadata={"schema_version": str(SCHEMA_VERSION), "otel.semconv": OTEL_VERSION, "producer": "loopledger"},
 )
 """The Arrow schema of every file."""
+
+
+RECORDED_DATE = pa.field("recorded_date", pa.date32())
+"""The column that the folders of the files name."""
 
 
 class Taken(NamedTuple):
@@ -285,7 +349,9 @@ def _plans() -> dict[str, tuple[Taken, ...]]:
         for column in COLUMNS:
             name, _, part = (column.field or "").partition(".")
             field = event.model_fields.get(name)
-            if field is not None and (part or is_plain(field.annotation)):
+            if field is None:
+                continue
+            if _part_of(field, part) is not None if part else is_plain(field.annotation):
                 default = None if part or field.is_required() else field.default
                 taken.append(Taken(column.name, name, part or None, default))
         plans[event.TYPE] = tuple(taken)

@@ -2,20 +2,34 @@
 
 import importlib.resources
 import os
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from ledger.errors import InputError
-from ledger.lake.columns import COLUMNS, SCHEMA, SCHEMA_VERSION
+from ledger.lake.columns import COLUMNS, MONEY, SCHEMA, SCHEMA_VERSION, Kind
+from ledger.lake.columns import RECORDED_DATE as RECORDED_DATE
+from ledger.lake.engines.functions import duckdb_functions
 from ledger.lake.manifest import Manifest
+from ledger.lake.remote import is_remote, remote_rows
 
 FOLDER = "lake"
 """Folder of the lake in a ledger's home."""
 
-_DATE = pa.field("recorded_date", pa.date32())
+Config = dict[str, str | bool | int | float | list[str]]
+"""Settings of an engine."""
+
+_SQL_TYPES: dict[Kind, str] = {
+    "word": "varchar",
+    "text": "varchar",
+    "count": "bigint",
+    "flag": "boolean",
+    "money": f"decimal({MONEY.precision}, {MONEY.scale})",
+    "time": "timestamp with time zone",
+}
 
 
 class Table(NamedTuple):
@@ -31,17 +45,19 @@ class Table(NamedTuple):
     """The query."""
 
 
-def tables() -> list[Table]:
+@cache
+def tables() -> tuple[Table, ...]:
     """The views that are shipped, by name. The head of a file says what a row is, the rest is the query."""
     found = []
     for path in sorted(
-        (importlib.resources.files("ledger.lake") / "tables").iterdir(), key=lambda path: path.name
+        (importlib.resources.files("ledger.lake") / "tables").iterdir(),
+        key=lambda path: (path.name.startswith("events_"), path.name),  # they stand on others: made last
     ):
         if path.name.endswith(".sql"):
             text = path.read_text(encoding="utf-8")
             head = [line.removeprefix("--").strip() for line in text.splitlines() if line.startswith("--")]
             found.append(Table(path.name.removesuffix(".sql"), " ".join(head), text))
-    return found
+    return tuple(found)
 
 
 def connect(home: str | Path | None = None) -> duckdb.DuckDBPyConnection:
@@ -49,24 +65,38 @@ def connect(home: str | Path | None = None) -> duckdb.DuckDBPyConnection:
 
     `home` is the folder of a ledger or of a lake; `$LOOPLEDGER_HOME`, then `./.loopledger` by default. A connection
     does not see what is exported later: connect again. For trusted SQL: whoever may send a query here may read files.
+    A URL as `s3://bucket/place` opens a mirror.
     """
-    folder = Path(home or os.environ.get("LOOPLEDGER_HOME") or ".loopledger")
-    manifest = Manifest(folder / FOLDER)
-    if not manifest.exists():
-        manifest = Manifest(folder)
-    if not manifest.exists():
-        raise InputError(f"there is no lake in {folder}: `loopledger export` makes one")
+    if home is not None and is_remote(home):
+        return connect_files([], rows=remote_rows(home))
+    manifest = Manifest(lake_folder(home))
     root = manifest.folder.resolve()
     files = manifest.read().files.values()
     is_mixed = any(file.schema != SCHEMA_VERSION for file in files)
     return connect_files([root / file.path for file in files], is_mixed=is_mixed)
 
 
-def connect_files(paths: list[Path], *, is_mixed: bool = False) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection with all tables, over these files of one lake; mixed when some lack columns of now."""
-    connection = duckdb.connect(":memory:")
+def lake_folder(home: str | Path | None = None) -> Path:
+    """Where the lake lies, given its folder or that of its ledger. Raises InputError where there is none."""
+    folder = Path(home or os.environ.get("LOOPLEDGER_HOME") or ".loopledger")
+    for place in (folder / FOLDER, folder):
+        if Manifest(place).exists():
+            return place
+    raise InputError(f"there is no lake in {folder}: `loopledger export` makes one")
+
+
+def connect_files(
+    paths: list[Path], *, is_mixed: bool = False, config: Config | None = None, rows: Any = None
+) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection with all tables, over these files of one lake; mixed when some lack columns of now.
+
+    `rows` takes the place of files: an Arrow dataset with the columns of `events`.
+    """
+    connection = duckdb.connect(":memory:", config=config or {})
     connection.execute("set TimeZone = 'UTC'")
-    connection.execute("set enable_progress_bar = false")  # it would stand among the rows
+    connection.execute("set enable_progress_bar = true")  # it counts then
+    connection.execute("set enable_progress_bar_print = false")  # and would stand among the rows
+    connection.execute("set parquet_metadata_cache = true")  # files never change: a footer is read once
     connection.execute("set python_enable_replacements = false")
     connection.execute("set autoinstall_known_extensions = false")
     connection.execute("set autoload_known_extensions = false")
@@ -76,23 +106,48 @@ def connect_files(paths: list[Path], *, is_mixed: bool = False) -> duckdb.DuckDB
             f"read_parquet([{listed}], union_by_name = {str(is_mixed).lower()}, hive_partitioning = true,"
             " hive_types = {recorded_date: date})"
         )
-        view = f"create view events as select {_names()}, recorded_date from {source}"  # noqa: S608 - quoted above
+        names = _names(_columns_of(connection, source) if is_mixed else None)
+        view = f"create view events as select {names}, recorded_date from {source}"  # noqa: S608 - quoted above
         connection.execute(view)
+    elif rows is not None:
+        connection.register("events", rows)
     else:
-        connection.register("nothing", pa.schema([*SCHEMA, _DATE]).empty_table())
+        connection.register("nothing", pa.schema([*SCHEMA, RECORDED_DATE]).empty_table())
         connection.execute("create table events as select * from nothing")
         connection.unregister("nothing")
+    connection.execute(duckdb_functions())
     for table in tables():
         connection.execute(f"create view {table.name} as {table.sql}")
-    connection.execute(_branch_macro())
+    connection.execute(branch_macro())
     return connection
 
 
-def _names() -> str:
-    return ", ".join(f'"{column.name}"' for column in COLUMNS)
+def lock_up(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
+    """Let a connection read the files of one lake, and nothing else outside: for queries that somebody else wrote."""
+    if folder is not None:
+        listed = "'" + str(folder.resolve()).replace("'", "''") + "'"
+        connection.execute(f"set allowed_directories = [{listed}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
 
 
-def _branch_macro() -> str:
+def _columns_of(connection: duckdb.DuckDBPyConnection, source: str) -> set[str]:
+    return {str(row[0]) for row in connection.execute(f"describe from {source}").fetchall()}
+
+
+def _names(there: set[str] | None) -> str:
+    """All columns; those that are not there, in files of earlier versions alone, as NULL of their type."""
+    return ", ".join(
+        f'"{column.name}"'
+        if there is None or column.name in there
+        else f'cast(null as {_SQL_TYPES[column.kind]}) as "{column.name}"'
+        for column in COLUMNS
+    )
+
+
+@cache
+def branch_macro() -> str:
+    """What makes `events_on`."""
     return (importlib.resources.files("ledger.lake") / "events_on.sql").read_text(encoding="utf-8")
 
 

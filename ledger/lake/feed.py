@@ -1,6 +1,6 @@
 """What the lake is fed with: stored records by position, and a way to their contents. Knows no store."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,8 +34,8 @@ class Feed:
     rows: Callable[[int], Iterator[Stored]]
     """All records after a position, in order."""
 
-    content: Callable[[str], bytes | None]
-    """Content by digest; None when it is gone."""
+    contents: Callable[[list[str]], Mapping[str, bytes]]
+    """Contents by digest; those that are gone are left out."""
 
     record_hash: Callable[[Stored], str]
     """Hash of a record, hexadecimal: the head that a file of the lake names."""

@@ -8,7 +8,9 @@ the other goes on from there.
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ledger.errors import InputError
+from ledger.lake.columns import SENT_AGAIN, TEXTS
 from ledger.lake.feed import Feed, Stored
 from ledger.lake.files import EVENTS, date_of, read_files, split_by_date, write_file
 from ledger.lake.manifest import LISTING, SCRATCH, DataFile, Manifest, Version
@@ -62,18 +65,27 @@ class Lake:
     ) -> Exported:
         """Take in all records that came since. Raises InputError when the lake is of another ledger or history."""
         self.manifest.make()
-        version = self._checked(feed)
-        came, events = feed.rows(version.position), 0
-        while rows := _segment(came, feed, most_rows):
-            if rows.erased:  # before the record of it counts: after a crash it is done again
-                version = self._erase(version, rows.erased)
-            committed = self._commit(version, feed, rows)
-            if committed is None:  # a rival was first: what it took in does not come again
-                version = self._checked(feed)
-                came = feed.rows(version.position)
-                continue
-            version, events = committed, events + rows.size
-            progress(version.position)
+        version, events = self._checked(feed), 0
+        with ThreadPoolExecutor(1) as beside:  # reads the next rows while these are written
+
+            def ahead(after: int) -> Iterator[Rows]:
+                came = feed.rows(after)
+                coming = beside.submit(_segment, came, feed, most_rows)
+                while (rows := coming.result()) is not None:
+                    coming = beside.submit(_segment, came, feed, most_rows)
+                    yield rows
+
+            segments = ahead(version.position)
+            while (rows := next(segments, None)) is not None:
+                if rows.erased:  # before the record of it counts: after a crash it is done again
+                    version = self._erase(version, rows.erased)
+                committed = self._commit(version, feed, rows)
+                if committed is None:  # a rival was first: what it took in does not come again
+                    version = self._checked(feed)
+                    segments = ahead(version.position)
+                    continue
+                version, events = committed, events + rows.size
+                progress(version.position)
         if events:
             version = self.compact()
         if events or not (self.folder / LISTING).exists():
@@ -121,7 +133,10 @@ class Lake:
         """Merge the small files of a date into files sorted by session and seq, where there are `many` of them."""
         version = self.manifest.read()
         while merged := _mergeable(version, many, target):
-            version = self._replace(version, merged, read_files(self.folder, merged)) or self.manifest.read()
+            version = (
+                self._replace(version, merged, _each_text_once(read_files(self.folder, merged)))
+                or self.manifest.read()
+            )
         return version
 
     def _replace(self, version: Version, old: list[DataFile], table: pa.Table) -> Version | None:
@@ -143,9 +158,9 @@ class Lake:
         Gives the version that it started from, or the last that it made itself.
         """
         for file in list(version.files.values()):
-            shown = pq.read_table(
-                self.folder / file.path, columns=["content_digest", "text"], partitioning=None
-            )
+            path = self.folder / file.path
+            names = [name for name in pq.read_schema(path).names if name in (*TEXTS, *TEXTS.values())]
+            shown = pq.read_table(path, columns=names, partitioning=None)
             if _without_texts(shown, digests).equals(shown):
                 continue
             table = _without_texts(read_files(self.folder, [file]), digests)
@@ -153,7 +168,8 @@ class Lake:
             if replaced is None:
                 return version  # a rival was first: the commit that follows fails too, and all is tried again
             version = replaced
-            self._drop([file])  # no grace: a reader with an older list fails rather than shows it
+        for gone in self.manifest.removed() - version.files.keys():
+            (self.folder / gone).unlink(missing_ok=True)  # no grace: an older list fails rather than shows it
         return version
 
     # -- clearing away -----------------------------------------------------------------------------------------------
@@ -181,7 +197,7 @@ class Lake:
 
 def _segment(came: Iterator[Stored], feed: Feed, most_rows: int) -> Rows | None:
     """The next records, so many as memory bears; None when there are none."""
-    rows = Rows(feed.content)
+    rows = Rows(feed.contents)
     for stored in came:
         rows.add(stored)
         if rows.size >= most_rows or rows.text_size >= _MOST_TEXT:
@@ -191,12 +207,33 @@ def _segment(came: Iterator[Stored], feed: Feed, most_rows: int) -> Rows | None:
 
 def _without_texts(table: pa.Table, digests: set[str]) -> pa.Table:
     """The rows without the texts of these contents."""
-    if not digests:
-        return table
-    is_gone = pc.fill_null(pc.is_in(table["content_digest"], pa.array(sorted(digests), pa.string())), False)
-    place = table.schema.get_field_index("text")
-    texts = pc.if_else(is_gone, pa.scalar(None, pa.string()), table["text"])
-    return table.set_column(place, table.schema.field("text"), texts)
+    wanted = pa.array(sorted(digests), pa.string())
+    for digest, text in TEXTS.items():
+        if digests and text in table.column_names:
+            table = _emptied(table, text, pc.is_in(table[digest], wanted))
+    return table
+
+
+def _each_text_once(table: pa.Table) -> pa.Table:
+    """The rows, where of equal system prompts and tool schemas the first alone is kept."""
+    for digest, text in chain.from_iterable(fields.values() for fields in SENT_AGAIN.values()):
+        places = pc.indices_nonzero(pc.is_valid(table[text]))
+        seen: set[str] = set()
+        again = []
+        for place, name in zip(places.to_pylist(), table[digest].take(places).to_pylist(), strict=True):
+            if name in seen:
+                again.append(place)
+            seen.add(name)
+        if again:
+            rows = pa.array(range(table.num_rows), pa.int64())
+            table = _emptied(table, text, pc.is_in(rows, pa.array(again, pa.int64())))
+    return table
+
+
+def _emptied(table: pa.Table, column: str, where: pa.Array) -> pa.Table:
+    place = table.schema.get_field_index(column)
+    values = pc.if_else(pc.fill_null(where, False), pa.scalar(None, pa.string()), table[column])
+    return table.set_column(place, table.schema.field(column), values)
 
 
 def _mergeable(version: Version, many: int, target: int) -> list[DataFile]:

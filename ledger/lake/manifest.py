@@ -170,6 +170,14 @@ class Manifest:
             number, entry["position"], entry["ledger"], entry["head"], files, hashlib.sha256(raw).hexdigest()
         )
 
+    def removed(self) -> set[str]:
+        """Files that the entries there are took away."""
+        paths: set[str] = set()
+        for number in self.numbers():
+            with contextlib.suppress(FileNotFoundError):
+                paths.update(json.loads(self.path_of(number).read_bytes())["remove"])
+        return paths
+
     def list_files(self) -> None:
         """Write the listing for readers without this program."""
         while True:

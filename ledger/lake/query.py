@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -13,6 +13,10 @@ import pyarrow.parquet as pq
 from ledger.errors import InputError, LedgerError
 
 _BATCH = 2048
+_TOLD_EVERY_S = 0.2
+
+Progress = Callable[[float | None], None]
+"""Told how many percent of a query are done while one waits for it; None: the wait is over."""
 
 
 class QueryTooSlowError(LedgerError):
@@ -34,7 +38,9 @@ class Answer:
         *,
         limit: int | None = None,
         timeout_s: float | None = None,
+        on_progress: Progress | None = None,
     ) -> None:
+        self._on_progress = on_progress
         self._connection = connection
         self._limit = limit
         self._timeout_s = timeout_s
@@ -112,10 +118,21 @@ class Answer:
         """Do it in a thread beside this one: a thread that is in the engine does not hear a Ctrl-C."""
         waiting = self._thread.submit(work)
         try:
+            if self._on_progress is not None:
+                self._tell(waiting, self._on_progress)
             return waiting.result()
         except KeyboardInterrupt:
             self._connection.interrupt()
             raise
+
+    def _tell(self, waiting: Future[Any], on_progress: Progress) -> None:
+        """Tell how far it is until it is done; -1 where the engine does not know."""
+        is_told = False
+        while not wait([waiting], _TOLD_EVERY_S).done:
+            is_told = True
+            on_progress(self._connection.query_progress())
+        if is_told:
+            on_progress(None)
 
     def rows(self) -> Iterator[list[Any]]:
         """The rows as Python values, up to the limit."""
@@ -124,18 +141,46 @@ class Answer:
 
     def write_parquet(self, file: BinaryIO) -> None:
         """Write the rows as a Parquet file; its metadata say `truncated` when some were left out."""
-        with pq.ParquetWriter(file, self.schema, compression="zstd") as writer:
-            for batch in self.batches():
-                writer.write_batch(batch)
-            writer.add_key_value_metadata({"truncated": str(self.is_cut).lower()})
+        write_parquet(self, file)
 
     def write_arrow(self, file: BinaryIO) -> None:
         """Write the rows as an Arrow stream; the last, empty batch says `truncated` when some were left out."""
-        with pa.ipc.new_stream(file, self.schema) as writer:
-            for batch in self.batches():
-                writer.write_batch(batch)
-            last = pa.RecordBatch.from_pylist([], schema=self.schema)
-            writer.write_batch(last, custom_metadata={"truncated": str(self.is_cut).lower()})
+        write_arrow(self, file)
+
+
+class Rows(Protocol):
+    """Rows that can be written to a file."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some were left out; known when all batches were read."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Them, as Arrow has them."""
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Them, as Python values."""
+
+
+def write_parquet(rows: Rows, file: BinaryIO) -> None:
+    """Write rows as a Parquet file."""
+    with pq.ParquetWriter(file, rows.schema, compression="zstd") as writer:
+        for batch in rows.batches():
+            writer.write_batch(batch)
+        writer.add_key_value_metadata({"truncated": str(rows.is_cut).lower()})
+
+
+def write_arrow(rows: Rows, file: BinaryIO) -> None:
+    """Write rows as an Arrow stream."""
+    with pa.ipc.new_stream(file, rows.schema) as writer:
+        for batch in rows.batches():
+            writer.write_batch(batch)
+        last = pa.RecordBatch.from_pylist([], schema=rows.schema)
+        writer.write_batch(last, custom_metadata={"truncated": str(rows.is_cut).lower()})
 
 
 def _apart(names: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from ledger.errors import InputError
+from ledger.lake.head import head_of
 
 FOLDER = "queries"
 """Folder of a user's own queries in the home."""
@@ -22,7 +23,6 @@ FOLDER = "queries"
 ParameterKind = Literal["text", "integer", "number", "date", "flag"]
 """What a parameter takes."""
 
-_HEAD = re.compile(r"--\s*(title|doc|param|chart):\s*(.*)")
 _PARAMETER = re.compile(r"(\w+)\s+(\w+)(?:\s*=\s*([^:]*?))?\s*:\s*(.+)")
 _FLAGS = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -122,10 +122,7 @@ def _found(files: Iterable[Traversable], *, is_own: bool) -> dict[str, SavedQuer
 
 def parse(name: str, text: str, *, is_own: bool = False) -> SavedQuery:
     """A saved query from the text of its file. Raises InputError."""
-    told: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if (found := _HEAD.match(line)) is not None:
-            told.setdefault(found[1], []).append(found[2].strip())
+    told = {word: [line.text for line in lines] for word, lines in head_of(text).items()}
     parameters = tuple(_parameter(name, line) for line in told.get("param", []))
     return SavedQuery(
         name,

@@ -72,7 +72,7 @@ def unpack_blob(row: BlobRow) -> bytes:
         content = row.body
     elif row.codec == ZSTD and row.size <= _LARGEST_BLOB:
         try:
-            content = zstandard.ZstdDecompressor().decompress(row.body, max_output_size=row.size)
+            content = _unpacker().decompress(row.body, max_output_size=row.size)
         except zstandard.ZstdError as error:
             raise ValueError(f"it cannot be unpacked: {error}") from error
     else:
@@ -80,6 +80,13 @@ def unpack_blob(row: BlobRow) -> bytes:
     if len(content) != row.size:
         raise ValueError(f"it holds {len(content)} bytes instead of {row.size}")
     return content
+
+
+def _unpacker() -> zstandard.ZstdDecompressor:
+    unpacker: zstandard.ZstdDecompressor | None = getattr(_packers, "unpacker", None)
+    if unpacker is None:
+        unpacker = _packers.unpacker = zstandard.ZstdDecompressor()
+    return unpacker
 
 
 def has_checksum(row: BlobRow) -> bool:

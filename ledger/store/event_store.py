@@ -1,5 +1,7 @@
 """Keeps records: append at an expected seq, read a session, follow the whole ledger. The one door to the database."""
 
+import contextlib
+import re
 import secrets
 import threading
 import time
@@ -30,6 +32,7 @@ from ledger.store.rows import SCHEMA_VERSION, Attachments, KeyRow, KeysTakenErro
 _HEADS_KEPT = 4096
 _COMMIT_TOGETHER = 256
 _CHUNK = 1000
+_DIGEST = re.compile("(?:[0-9a-f]{2})+")  # a damaged record may name anything
 _Key = TypeVar("_Key", int, str)
 _Heads = Mapping[str, "Head"]
 
@@ -309,6 +312,26 @@ class EventStore:
             return unpack_blob(row)
         except (ValueError, TypeError, OverflowError) as error:
             raise LedgerError(f"blob {digest} is damaged: {error}") from error
+
+    def contents(self, digests: Collection[str]) -> dict[str, bytes]:
+        """Contents of those blobs that are there and sound, by digest: far quicker than one by one.
+
+        All of them are in memory at once: ask for as many as that bears.
+        """
+        found: dict[str, bytes] = {}
+        keys = [bytes.fromhex(digest) for digest in digests if _DIGEST.fullmatch(digest)]
+        try:
+            for row in self.recorder.get_blobs(keys):
+                try:
+                    content = unpack_blob(row)
+                except (ValueError, TypeError, OverflowError):
+                    continue  # damaged
+                found[row.digest.hex()] = content
+        except StoreUnavailableError:  # a damaged page: what lies beside it can still be read by itself
+            for digest in {key.hex() for key in keys} - found.keys():
+                with contextlib.suppress(LedgerError):
+                    found[digest] = self.content(digest)
+        return found
 
     def context(self, node: str) -> list[str]:
         """Digests of the messages of a context, first message first. Raises ContentMissingError."""

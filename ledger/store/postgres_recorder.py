@@ -200,6 +200,11 @@ class PostgresRecorder(PostgresApplicationRecorder):
         )
         return [_notification(row) for row in rows]
 
+    def select_rows(self, after: int, limit: int) -> list[tuple[int, str, int, str, bytes]]:
+        """Position, session, seq, name and state of the records after a position."""
+        query = f"select {EVENT_COLUMNS} from stored_events where nid > %b order by nid limit %b"  # noqa: S608
+        return [(row[0], row[1], row[2], row[3], bytes(row[4])) for row in self._read(query, (after, limit))]
+
     def max_notification_id(self) -> int | None:
         """The last position; None for an empty ledger."""
         return cast("int | None", self._read("select max(nid) from stored_events")[0][0])

@@ -122,6 +122,9 @@ class LedgerRecorder(Protocol):
     ) -> Sequence[Notification]:
         """Records of the whole ledger by position."""
 
+    def select_rows(self, after: int, limit: int) -> list[tuple[int, str, int, str, bytes]]:
+        """Position, session, seq, name and state of the records after a position: what costs least to read."""
+
     def max_notification_id(self) -> int | None:
         """The last position; None or 0 for an empty ledger."""
 

@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,6 +44,7 @@ _STRANGE_KEYS = (
     "SELECT key, seq FROM source_keys WHERE typeof(key) <> 'blob' OR typeof(seq) <> 'integer' OR seq < 1"
     " OR seq > (SELECT coalesce(max(originator_version), 0) FROM stored_events) ORDER BY key LIMIT ?"
 )
+_TOGETHER = 100
 _EVENT_COLUMNS = "nid, originator_id, originator_version, topic, state"
 
 
@@ -91,19 +93,24 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def _rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query, on a connection that no other thread uses meanwhile. Raises StoreUnavailableError."""
         try:
-            with self._readers_lock:
-                self._refuse_when_closed()
-                if not self._readers:
-                    self._readers.append(connect(self._path))
-                    self._opened.append(self._readers[-1])
-                connection = self._readers.pop()
-            try:
+            with self._reading() as connection:
                 return connection.execute(query, parameters).fetchall()
-            finally:
-                with self._readers_lock:
-                    self._readers.append(connection)
         except DAMAGE as error:
             raise StoreUnavailableError(f"{self._path} cannot be read: {error}") from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._readers_lock:
+            self._refuse_when_closed()
+            if not self._readers:
+                self._readers.append(connect(self._path))
+                self._opened.append(self._readers[-1])
+            connection = self._readers.pop()
+        try:
+            yield connection
+        finally:
+            with self._readers_lock:
+                self._readers.append(connection)
 
     def _refuse_when_closed(self) -> None:
         """A connection opened after `close` would be nobody's to close."""
@@ -199,6 +206,11 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
             Notification(session, seq, name, state, position) for position, session, seq, name, state in rows
         ]
 
+    def select_rows(self, after: int, limit: int) -> list[tuple[int, str, int, str, bytes]]:
+        """Position, session, seq, name and state of the records after a position."""
+        query = f"SELECT {_EVENT_COLUMNS} FROM stored_events WHERE nid > ? ORDER BY nid LIMIT ?"  # noqa: S608
+        return cast("list[tuple[int, str, int, str, bytes]]", self._rows(query, (after, limit)))
+
     def max_notification_id(self) -> int | None:  # type: ignore[override]  # as the library's own interface says
         """The last position; None for an empty ledger."""
         last: int | None = self._rows("SELECT max(nid) FROM stored_events")[0][0]
@@ -262,11 +274,20 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         return BlobRow(*rows[0]) if rows else None
 
     def get_blobs(self, digests: Sequence[bytes]) -> Iterator[BlobRow]:
-        """Rows of those blobs that are there. One by one: nothing is saved by asking for many at once here."""
-        for digest in digests:
-            row = self.get_blob(digest)
-            if row is not None:
-                yield row
+        """Rows of those blobs that are there, in any order; one at a time is in memory."""
+        for start in range(0, len(digests), _TOGETHER):
+            part = digests[start : start + _TOGETHER]
+            marks = ",".join(["(?)"] * len(part))
+            # One search of the index each, as `get_blob` makes it: where one is damaged, a scan finds more.
+            query = (
+                f"WITH w(digest) AS (VALUES {marks}) SELECT r.* FROM w"  # noqa: S608
+                " CROSS JOIN blobs AS k ON k.digest = w.digest CROSS JOIN blobs AS r ON r.rowid = k.rowid"
+            )
+            try:
+                with self._reading() as connection:
+                    yield from map(BlobRow._make, connection.execute(query, part))
+            except DAMAGE as error:
+                raise StoreUnavailableError(f"{self._path} cannot be read: {error}") from error
 
     def get_nodes(self, nodes: Sequence[bytes]) -> dict[bytes, NodeRow]:
         """Rows of those context nodes that are there."""

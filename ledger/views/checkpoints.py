@@ -71,7 +71,7 @@ class CheckpointsView(ViewFile):
 
     def rows(self, session: str) -> list[CheckpointRow]:
         """The checkpoints of a session, in the order in which they were taken."""
-        return list(map(CheckpointRow._make, self._connection.execute(SELECT, (session,))))
+        return list(map(CheckpointRow._make, self._connection.execute(SELECT, (_column(session),))))
 
     def _batch(self) -> bool:
         """Take in some checkpoints, in one transaction; whether there may be more."""
@@ -93,12 +93,12 @@ class CheckpointsView(ViewFile):
                 assert isinstance(event, CheckpointTaken)
                 rows.append(
                     (
-                        record.session,
+                        _column(record.session),
                         record.seq,
-                        event.checkpoint_id,
+                        _column(event.checkpoint_id),
                         record.seq - 1 if event.seq is None else event.seq,
                         event.taken_by,
-                        event.label,
+                        None if event.label is None else _column(event.label),
                         None if event.files is None else event.files.digest,
                         record.occurred_at or record.recorded_at,
                     )
@@ -109,3 +109,8 @@ class CheckpointsView(ViewFile):
             more = len(found) == _BATCH
             self._show(found[-1].id if more else last)
         return more
+
+
+def _column(text: str) -> str:
+    """Text that a database takes: half characters become question marks."""
+    return text.encode("utf-8", "replace").decode()

@@ -13,7 +13,7 @@ from ledger.lake.lake import GRACE_S
 from ledger.store import EventStore
 from ledger.store.mapper import record_hash
 
-_CHUNK = 5000
+_CHUNK = 500
 _log = logging.getLogger(__name__)
 
 
@@ -21,23 +21,16 @@ def lake_feed(store: EventStore) -> Feed:
     """A store as the lake sees it."""
 
     def rows(after: int) -> Iterator[Stored]:
-        while found := store.recorder.select_notifications(after, _CHUNK, None, (), inclusive_of_start=False):
-            for row in found:
-                yield Stored(row.id, str(row.originator_id), row.originator_version, row.topic, row.state)
-            if found[-1].id <= after:
+        while found := store.recorder.select_rows(after, _CHUNK):
+            yield from map(Stored._make, found)
+            if found[-1][0] <= after:
                 return
-            after = found[-1].id
-
-    def content(digest: str) -> bytes | None:
-        try:
-            return store.content(digest)
-        except (LedgerError, ValueError):
-            return None
+            after = found[-1][0]
 
     def hash_of(row: Stored) -> str:
         return record_hash(row.session, row.seq, row.type, row.state).hex()
 
-    return Feed(hashlib.sha256(store.salt).hexdigest(), rows, content, hash_of)
+    return Feed(hashlib.sha256(store.salt).hexdigest(), rows, store.contents, hash_of)
 
 
 class LakeFollower:

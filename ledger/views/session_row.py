@@ -11,6 +11,7 @@ from ledger.events.credential import SecretRedacted
 from ledger.events.keeping import Imported
 from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested
 from ledger.events.record import Grade
+from ledger.events.replaying import ReplayAnswered
 from ledger.events.review import FindingRaised
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
 from ledger.events.tool_call import ToolCallRequested
@@ -28,6 +29,7 @@ class Charge(NamedTuple):
     cost_usd: str | None
     cut: int = 0
     open: int = 0
+    free: int = 0
 
     def packed(self) -> bytes:
         """As kept."""
@@ -40,6 +42,7 @@ class Charge(NamedTuple):
 
 
 _OPEN = Charge(0, {}, None, open=1)
+_FROM_RECORD = Charge(0, {}, None, open=1, free=1)
 _NOTHING = Charge(0, {}, None)
 
 
@@ -184,11 +187,15 @@ def apply(
             if earlier(row.id, event.call_id) is None:
                 row.charge(_OPEN, 1)
                 remember(row.id, event.call_id, _OPEN)
+        case ReplayAnswered() if event.source == "recorded" and event.call_id is not None:
+            before = earlier(row.id, event.call_id)
+            if before is not None and before.open:
+                remember(row.id, event.call_id, _FROM_RECORD)
         case ModelCallAnswered():
             row.model = row.model or event.model
             row.last_answer = row.last_answer if event.synthetic else event.completeness
             before = earlier(row.id, event.call_id)
-            _ended(row, event, before, remember, _charge_of(event))
+            _ended(row, event, before, remember, charge_of(event))
         case ModelCallFailed():
             before = earlier(row.id, event.call_id)
             if before is not None and before.open:
@@ -214,11 +221,16 @@ def _ended(
     is_revision = isinstance(event, ModelCallAnswered) and event.revision > 0
     if before is not None and (before.open or is_revision):
         row.charge(before, -1)
+        if before.free:
+            charge = charge._replace(
+                tokens={}, cost_usd=None, free=1
+            )  # the record answered: nothing was spent
     row.charge(charge, 1)
     remember(row.id, event.call_id, charge)
 
 
-def _charge_of(event: ModelCallAnswered) -> Charge:
+def charge_of(event: ModelCallAnswered) -> Charge:
+    """What an answer counts for; one that no model wrote, for nothing."""
     if event.synthetic:
         return _NOTHING
     usage = event.usage

@@ -1,6 +1,5 @@
 """The list of sessions: one row for each, kept up with the ledger. Made from records, remade at will."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from ledger.store.mapper import decode_record
 from ledger.views.session_row import Charge, SessionRow, apply
 from ledger.views.view_file import ViewFile
 
-VERSION = 3
+VERSION = 4
 """Number of what the rows mean: another number is another file."""
 
 _BATCH = 2000
@@ -105,14 +104,23 @@ class SessionsView(ViewFile):
         newest = f"{_SELECT} order by sessions.started_at desc, sessions.id desc limit ?"
         return reversed(list(self._rows(newest, (last,))))
 
+    def newest(self, before: tuple[str, str] | None = None) -> Iterator[SessionRow]:
+        """The rows, the last started first; `before`: those after this start (or empty text) and id in that order."""
+        if before is None:
+            return self._rows(f"{_SELECT} order by sessions.started_at desc, sessions.id desc", ())
+        return self._rows(
+            f"{_SELECT} where (coalesce(sessions.started_at, ''), sessions.id) < (?, ?)"
+            " order by sessions.started_at desc, sessions.id desc",
+            before,
+        )
+
     def children(self, session: str) -> Iterator[SessionRow]:
         """Rows of the sessions that a session delegated to."""
         return self._rows(f"{_SELECT} where sessions.parent = ? order by sessions.id", (session,))
 
     def _rows(self, query: str, values: tuple[str | int, ...]) -> Iterator[SessionRow]:
-        with contextlib.closing(self._connection.cursor()) as cursor:
-            for found in cursor.execute(query, values):
-                yield _row(found)
+        # The cursor ends with this generator, which may outlive the connection: then nothing is left to close.
+        yield from map(_row, self._connection.execute(query, values))
 
     # -- verification ------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,14 @@ it back. Secrets are never written, not even to put them back later.
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ledger.errors import InputError
 from ledger.events import ContentRef
 from ledger.recorder import Keeper
+from ledger.workspace.git import Kept
 from ledger.workspace.tree import FORMAT, HIDDEN_NAME, Entry, Tree, entry_json
 
 IGNORED = (".git", ".hg", ".svn", ".loopledger", "node_modules", "__pycache__", ".venv", ".mypy_cache")
@@ -44,6 +45,9 @@ class Limits(NamedTuple):
     most_files: int = 200_000
     """Files and folders that a workspace may have."""
 
+    gitignore: bool = False
+    """Leave out what git ignores too. A path that was seen once is looked at for as long as it is there."""
+
 
 class Look(NamedTuple):
     """What one look found."""
@@ -73,20 +77,25 @@ class Workspace:
         self._limits = limits
         self._keeper: Keeper | None = None
         self._known: dict[str, tuple[_Stamp, Entry]] = {}
+        self._seen: frozenset[str] = frozenset()
 
     def twin(self) -> "Workspace":
         """The same folder, for another keeper."""
         return Workspace(self.root, self._limits)
 
-    def look(self, keeper: Keeper) -> Look:
-        """The files as they are now; what is new is staged in the keeper, for its next append."""
+    def look(self, keeper: Keeper, also: Iterable[str] = (), commit: str | None = None) -> Look:
+        """The files as they are now; what is new is staged in the keeper, for its next append.
+
+        `also` are paths that are looked at even when git ignores them by now; `commit` is what is checked out.
+        """
         if keeper is not self._keeper:  # what an earlier keeper had staged may never have been written
             self._keeper, self._known = keeper, {}
         started = time.time_ns()
         added: list[ContentRef] = []
         entries: dict[str, Entry] = {}
         known: dict[str, tuple[_Stamp, Entry]] = {}
-        for path, shown, found in self._walk(keeper):
+        kept = Kept(self.root, self._seen.union(also)) if self._limits.gitignore else None
+        for path, shown, found in self._walk(keeper, kept):
             stamp = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
             before = self._known.get(path)
             if before is not None and before[0] == stamp:
@@ -99,14 +108,24 @@ class Workspace:
             if max(found.st_mtime_ns, found.st_ctime_ns) < started - _FRESH_NS:
                 known[path] = (stamp, entry)
         self._known = known
+        if kept is not None:
+            self._seen = frozenset(path for path, entry in entries.items() if entry.kind != "folder")
         digest = self._keep_folders(keeper, entries, added)
         ignored = self._limits.ignored
-        form = {"format": FORMAT, "root": str(self.root), "tree": digest, "ignored": list(ignored)}
-        return Look(
-            Tree(str(self.root), digest, entries, ignored), keeper.json(form, "workspace"), tuple(added)
-        )
+        form: dict[str, Any] = {
+            "format": FORMAT,
+            "root": str(self.root),
+            "tree": digest,
+            "ignored": list(ignored),
+        }
+        if self._limits.gitignore:
+            form["gitignore"] = True
+        if commit is not None:
+            form["commit"] = commit
+        tree = Tree(str(self.root), digest, entries, ignored, self._limits.gitignore, commit)
+        return Look(tree, keeper.json(form, "workspace"), tuple(added))
 
-    def _walk(self, keeper: Keeper) -> Iterator[tuple[str, str, os.stat_result]]:
+    def _walk(self, keeper: Keeper, kept: Kept | None) -> Iterator[tuple[str, str, os.stat_result]]:
         """Path below the root, the same without secrets, and what the system says of it."""
         waiting = [("", "")]
         count = 0
@@ -134,6 +153,8 @@ class Workspace:
                 if stat.S_ISDIR(found.st_mode) and _is_home(self.root / above / one.name):
                     continue  # a ledger that kept itself would never come to an end, and must not go back
                 path = f"{above}{one.name}"
+                if kept is not None and not kept.has(path, is_folder=stat.S_ISDIR(found.st_mode)):
+                    continue
                 shown = f"{shown_above}{os.fsdecode(keeper.cleaned(os.fsencode(one.name)))}"
                 yield path, shown, found
                 if stat.S_ISDIR(found.st_mode):
@@ -205,4 +226,4 @@ class Workspace:
 
 def _is_home(folder: Path) -> bool:
     """Whether a folder is that of a ledger, whatever its name."""
-    return (folder / "keys" / "redaction.key").exists()
+    return os.path.exists(folder / "keys" / "redaction.key")  # noqa: PTH110 - false where we may not look, too

@@ -73,7 +73,7 @@ def _parent(top: int, path: str) -> Iterator[tuple[int, str]]:
     current = os.dup(top)
     try:
         for folder in folders:
-            below = os.open(folder, _FOLDER, dir_fd=current)
+            below = _open_folder(folder, current)
             os.close(current)
             current = below
         mode = stat.S_IMODE(os.fstat(current).st_mode)
@@ -87,6 +87,18 @@ def _parent(top: int, path: str) -> Iterator[tuple[int, str]]:
             yield current, name
     finally:
         os.close(current)
+
+
+def _open_folder(name: str, parent: int) -> int:
+    """A folder, also one that its owner may not read any more: the agent may have taken that right away."""
+    with contextlib.suppress(PermissionError):
+        return os.open(name, _FOLDER, dir_fd=parent)
+    place = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)  # needs no right to read, and follows no link
+    try:
+        Path(f"/proc/self/fd/{place}").chmod(0o700)  # the mode that is wanted is set at the end
+    finally:
+        os.close(place)
+    return os.open(name, _FOLDER, dir_fd=parent)
 
 
 def _remove(top: int, path: str, entry: Entry) -> None:
@@ -132,7 +144,7 @@ def _write(parent: int, content: bytes, mode: int) -> None:
 
 
 def _set_mode(parent: int, name: str, mode: int) -> None:
-    descriptor = os.open(name, _FOLDER, dir_fd=parent)
+    descriptor = _open_folder(name, parent)
     try:
         os.fchmod(descriptor, mode)
     finally:

@@ -63,6 +63,12 @@ class Tree(NamedTuple):
     ignored: tuple[str, ...] = ()
     """Names of files and folders that are left out."""
 
+    gitignore: bool = False
+    """Whether what git ignores is left out too."""
+
+    commit: str | None = None
+    """Commit that was checked out, where that was asked for."""
+
 
 class Change(NamedTuple):
     """A path at which two trees differ."""
@@ -119,7 +125,10 @@ def load_tree(content: ContentOf, files: ContentRef | str) -> Tree | None:
         return None
     try:
         root, digest, ignored = str(value["root"]), str(value["tree"]), tuple(map(str, value["ignored"]))
-        return Tree(root, digest, load_files(content, digest), ignored)
+        commit = value.get("commit")
+        entries = load_files(content, digest)
+        is_git = value.get("gitignore") is True
+        return Tree(root, digest, entries, ignored, is_git, None if commit is None else str(commit))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"a tree of files is damaged: expected {FORMAT}, found {type(error).__name__}: {error}"

@@ -143,16 +143,19 @@ class Course:
 
     def answered(self, event: Any, step: Step | None, session: str | None) -> ReplayAnswered:
         """Take note of where the answer to a step will come from."""
-        source: AnswerSource = "recorded" if step is not None else "live"
+        is_recorded = step is not None and self.counts(step)
+        source: AnswerSource = "recorded" if is_recorded else "live"
         match: MatchGrade | None = None
         if isinstance(event, ToolCallRequested):
-            source = self.treatment(event.tool, is_recorded=step is not None)
+            source = self.treatment(event.tool, is_recorded=is_recorded)
         elif isinstance(event, ModelCallRequested):
             match = "raw" if step is not None else "miss"
-            if step is None and self.branch is not None:
+            if not is_recorded and self.branch is not None:
                 source = self.branch.models
             seq = None if step is None else step.seq
             self.report.requests.append({"seq": seq, "match": match, "rules": []})
+        if step is not None and session == self.report.session and step.seq in self._substitutes:
+            source = "live"  # another answer is given for it
         self.report.answers[source] += 1
         return ReplayAnswered(
             origin_session=session,

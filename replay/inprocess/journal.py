@@ -25,6 +25,7 @@ from replay.inprocess.judging import diverged
 from replay.inprocess.script import Ending, Script, Step, kind_of
 
 _SYSTEM = Actor("system")
+_ENDING = ("model", "tool", "approval")
 
 
 class ReplayDivergedError(NotRecordedError):
@@ -162,6 +163,10 @@ class ReplayJournal(Journal):
             if step is None and not self.course.may_leave():
                 return False
         if step is not None:
+            if self._script is not None and self.course.branch is not None and kind_of(event) in _ENDING:
+                self._script.ended(
+                    step
+                )  # where a branch lies between beginning and end, the end is not recorded
             if (name := _name(event)) is not None:
                 self._matched[name] = step
             if isinstance(event, DelegationStarted) and isinstance(step.event, DelegationStarted):

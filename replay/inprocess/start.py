@@ -188,7 +188,7 @@ def _begin(ledger: Ledger, journal: ReplayJournal, report: Report, course: Cours
     ]
     others: dict[str, list[Draft]] = {}
     if report.level == "branch":
-        events.insert(0, SessionForked(origin=origin, origin_seq=at))
+        events.insert(0, SessionForked(origin=origin, origin_seq=at, runs_again=True))
         others[origin] = [Draft(BranchOpened(branch=report.replay_session, at_seq=at), actor=_SYSTEM)]
     with journal.fact("start of the replay"):
         journal.append([journal.draft(event, actor=_SYSTEM) for event in events], others=others)

@@ -9,11 +9,13 @@ import typer
 from ledger.cli.settings import BAD_NEWS, JsonOption, SessionArgument, settings_of
 from ledger.cli.terminal import amount, cut, moment, say, show_json, visible, width
 from ledger.effects.loop_policy import load_loop_policy
-from replay.recovery.checkpoints import list_checkpoints, take_checkpoint
+from replay.recovery.checkpoints import Wanted, list_checkpoints, take_checkpoint
 from replay.recovery.compensations import load_compensator
 from replay.recovery.consumers import effects_json
-from replay.recovery.plan import make_plan
+from replay.recovery.plan import find_checkpoint, make_plan
 from replay.recovery.rollback import roll_back
+from replay.resume.resuming import prepare
+from replay.resume.showing import IntoOption, RuntimeOption, show_resumption
 
 _SHOWN = 40
 
@@ -76,23 +78,33 @@ def checkpoint_command(
             "--ignore", metavar="NAME", help="Leave out files and folders of this name (may repeat)."
         ),
     ] = None,
+    gitignore: Annotated[
+        bool, typer.Option("--gitignore", help="Leave out what git ignores, in this and the looks after it.")
+    ] = False,
+    git: Annotated[
+        bool,
+        typer.Option(
+            "--git",
+            help="Keep the commit that is checked out; and a snapshot where the folder is not as in the commit.",
+        ),
+    ] = False,
+    commit: Annotated[
+        str | None, typer.Option("--commit", metavar="REF", help="Keep the files of this git commit.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Name a place of a session to return to; with its files, where there is a workspace."""
+    wanted = Wanted(workspace, tuple(ignore) if ignore else None, gitignore, git, commit)
     with settings_of(context).open_existing() as ledger:
-        taken = take_checkpoint(
-            ledger,
-            ledger.store.resolve(session),
-            at=at,
-            label=label,
-            workspace=workspace,
-            ignored=tuple(ignore) if ignore else None,
-            person=_person(),
-        )
+        name = ledger.store.resolve(session)
+        taken = take_checkpoint(ledger, name, at=at, label=label, wanted=wanted, person=_person())
     if as_json:
         show_json(taken)
         return
-    files = "with its files" if taken["files"] else "without files"
+    files = "with its files" if taken["snapshot"] else "without files"
+    if taken["commit"]:
+        what = " and a snapshot of the files, which are not as in it" if taken["snapshot"] else ""
+        files = f"with git commit {taken['commit'][:12]}{what}"
     say(f"checkpoint {taken['checkpoint']} at record {taken['seq']}, {files}")
 
 
@@ -128,17 +140,29 @@ def rollback_command(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Put files back that somebody else changed since, too.")
     ] = False,
+    into: IntoOption = None,
+    runtime: RuntimeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Go back to a checkpoint: files, compensations, state; exit with 1 where something is not undone."""
     if not plan and not reason:
         raise typer.BadParameter("--reason says why; --plan only shows what would be done")
+    if plan and into is not None:
+        raise typer.BadParameter("--plan writes nothing: expected --plan or --into, found both")
+    if runtime is not None and into is None:
+        raise typer.BadParameter("--as goes with --into")
     compensator = load_compensator(policy, run_recorded=run_recorded)
     with settings_of(context).open_existing() as ledger:
         name = ledger.store.resolve(session)
         if plan:
             answer = make_plan(ledger, name, to, compensator, ledger.recorder.keeper()).as_json()
         else:
+            # What is refused is refused before anything goes back.
+            prepared = (
+                None
+                if into is None
+                else prepare(ledger, name, find_checkpoint(ledger, name, to).seq, into, runtime)
+            )
             answer = roll_back(
                 ledger,
                 name,
@@ -148,10 +172,14 @@ def rollback_command(
                 overwrite=overwrite,
                 person=_person(),
             ).as_json()
+            if prepared is not None:
+                answer["resumption"] = prepared.write()
     if as_json:
         show_json(answer)
     else:
         _show(answer)
+        if "resumption" in answer:
+            show_resumption(answer["resumption"])
     if not answer["clean"]:
         raise typer.Exit(BAD_NEWS)
 

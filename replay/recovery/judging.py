@@ -96,12 +96,13 @@ def _of_files(call: CallEffect, fields: Mapping[str, Any], files: FilePlan | Non
             "restored", "a file of the snapshot" if count == 1 else f"{count} files of the snapshot"
         )
     target = None if command_in(call.tool, fields) is not None else call.effect.target
-    if (
-        target is not None
-        and ("/" in target or target in files.now.tree.entries)
-        and files.covers(target) is None
-    ):
-        return Judgement("restored", "it changed nothing in the workspace")
+    if target is not None and ("/" in target or target in files.now.tree.entries):
+        why = files.covers(target)
+        if why is not None:
+            return Judgement("unknown", why)
+        is_restored = any(change.path == files.inside(target) for change in files.restores)
+        how = "a file of the snapshot" if is_restored else "it changed nothing in the workspace"
+        return Judgement("restored", how)
     return Judgement("unknown", "nothing that it changed was seen")
 
 

@@ -14,6 +14,7 @@ from replay.cli import open_timeline
 from replay.fold import checkpoint_target
 from replay.recovery.compensations import Compensator
 from replay.recovery.consumers import Consumer, ConsumerReader
+from replay.recovery.edits import Edit
 from replay.recovery.effects import CallEffect, EffectReader, find_duplicates, with_delegated
 from replay.recovery.files import FilePlan, FileReader, change_json, plan_files
 from replay.recovery.judging import Judgement, judge
@@ -122,7 +123,7 @@ class Plan:
             "effects": [one.as_json(self.session) for one in self.effects],
             "approvals": self.approvals,
             "state_digest": self.state_digest,
-            "files_digest": None if files is None else files.wanted.digest,
+            "files_digest": None if files is None else files.digest,
             "clean": self.clean,
         }
 
@@ -186,9 +187,10 @@ def make_plan(ledger: Ledger, session: str, to: str, compensator: Compensator, k
         store,
         keeper,
         checkpoint.files,
-        files.seen,
+        files,
         checkpoint.seq,
         None if ends.begun is None else ends.begun.files,
+        [Edit(call.tool, reader.value(call.arguments)) for call in calls if call.outcome == "returned"],
     )
     judged = []
     for call in calls:

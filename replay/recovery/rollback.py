@@ -13,10 +13,9 @@ from ledger.events.effect import CompensationStarted, EffectCompensated, EffectN
 from ledger.events.recovery import FilesSeen, RollbackStarted, RolledBack
 from ledger.home import Ledger
 from ledger.recorder import Keeper
-from ledger.workspace import Limits, Look, Workspace, restore
+from ledger.workspace import restore
 from replay.cli import open_timeline
 from replay.recovery.compensations import Compensator, Prepared
-from replay.recovery.files import same_files
 from replay.recovery.plan import Plan, PlannedEffect, digest_of_what_goes_back, make_plan
 
 _CONFLICTS_SHOWN = 5
@@ -85,9 +84,7 @@ def roll_back(
     compensator = compensator or Compensator()
     writer = _Writer(ledger, session, person)
     plan = make_plan(ledger, session, to, compensator, writer.keeper)
-    if plan.done is not None and (
-        plan.files is None or same_files(plan.files.now.tree.entries, plan.files.wanted.entries)
-    ):
+    if plan.done is not None and (plan.files is None or plan.files.is_done(plan.files.now.tree.entries)):
         return _told(ledger, plan, plan.head, [])
     if plan.begun is not None and plan.begun.to_seq != plan.checkpoint.seq:
         raise InputError(
@@ -104,7 +101,7 @@ def roll_back(
         reason = reason or plan.begun.reason
     failed = _compensate(plan, writer, rollback_id)
     if plan.files is not None:
-        now = _look(plan, writer.keeper)
+        now = plan.files.look(writer.keeper)
         ran = any(one.judgement.prepared is not None for one in plan.effects)
         if not ran and now.tree.digest != plan.files.now.tree.digest:
             raise InputError(
@@ -113,8 +110,8 @@ def roll_back(
         restore(
             plan.files.root,
             now.tree.entries,
-            plan.files.wanted.entries,
-            ledger.store.content,
+            plan.files.source.wanted(now.tree.entries),
+            plan.files.source.content,
             progress,
         )
     return _finish(ledger, plan, writer, rollback_id, reason, compensator, failed)
@@ -191,11 +188,6 @@ def _problem(prepared: Prepared) -> str | None:
     return None
 
 
-def _look(plan: Plan, keeper: Keeper) -> Look:
-    assert plan.files is not None
-    return Workspace(plan.files.root, Limits(ignored=plan.files.wanted.ignored)).look(keeper)
-
-
 def _finish(
     ledger: Ledger,
     plan: Plan,
@@ -208,8 +200,8 @@ def _finish(
     """Say what stays, and that the session went back: in one append."""
     events: list[Event] = []
     if plan.files is not None:
-        look = _look(plan, writer.keeper)
-        if not same_files(look.tree.entries, plan.files.wanted.entries):
+        look = plan.files.look(writer.keeper)
+        if not plan.files.is_done(look.tree.entries):
             raise InputError(
                 f"{plan.files.root} was changed while its files were put back; call the rollback again"
             )

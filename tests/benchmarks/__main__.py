@@ -7,8 +7,10 @@ from rich.table import Table
 
 from tests.benchmarks import (
     append,
+    auditing,
     capture,
     checkpoints,
+    comparing,
     conversation,
     importing,
     lake,
@@ -16,6 +18,10 @@ from tests.benchmarks import (
     reading,
     receiving,
     replaying,
+    rules,
+    scrolling,
+    search,
+    web,
 )
 
 PARTS = {
@@ -25,10 +31,16 @@ PARTS = {
     "reading": reading.run,
     "replay": replaying.run,
     "checkpoints": checkpoints.run,
+    "comparing": comparing.run,
     "importing": importing.run,
     "receiving": receiving.run,
     "proxy": proxy.run,
     "lake": lake.run,
+    "audit": auditing.run,
+    "rules": rules.run,
+    "web": web.run,
+    "scrolling": scrolling.run,
+    "search": search.run,
 }
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,10 +74,12 @@ class Lab:
             )
         shutil.copytree(self.repo, self.before, symlinks=True)
 
-    def record(self, upstream: str, *command: str, name: str = "run-1") -> Ran:
+    def record(
+        self, upstream: str, *command: str, name: str = "run-1", variables: Mapping[str, str] | None = None
+    ) -> Ran:
         """Record a command in the repository."""
         words = ["record", "--json", "--name", name, "--upstream", upstream, "--", *command]
-        return self._run(words, self.repo, {"TZ": "UTC"})
+        return self._run(words, self.repo, {"TZ": "UTC", **(variables or {})})
 
     def replay(self, *command: str, name: str = "run-1") -> Ran:
         """Run it again on what was recorded, on another day, in a fresh home, without the model."""
@@ -87,6 +90,12 @@ class Lab:
         """The JSON answer of a command."""
         ran = self._run([*words, "--json"], self.repo, {})
         assert ran.status == 0, ran.errors
+        return json.loads(ran.output)
+
+    def rollback(self, *words: str) -> Any:
+        """The JSON answer of a rollback, whether everything was undone or not."""
+        ran = self._run(["rollback", *words, "--reason", "test", "--json"], self.repo, {})
+        assert ran.status in (0, 1), ran.errors
         return json.loads(ran.output)
 
     def environ(self) -> dict[str, str]:

@@ -67,6 +67,7 @@ def test_a_command_runs_again_without_a_model_and_without_effect(case: Case) -> 
     assert report["command"]["status"] == 0
     assert case.counted() == 0 and sorted(path.name for path in case.workspace.iterdir()) == [
         "__init__.py",
+        "boss.py",
         "clerk.py",
         "talker.py",
     ]

@@ -8,12 +8,15 @@ from ledger.capture.approvals import Approval
 from ledger.capture.calls import ToolCall, ToolOptions
 from ledger.capture.gates.gate import Demand, Gate, Pending
 from ledger.capture.gates.holds import Holds
+from ledger.capture.gates.pinning import PURPOSES, Pins
 from ledger.capture.gates.questions import Question
 from ledger.capture.journal import Journal
 from ledger.capture.notes import Notes
+from ledger.constraints.finding import Hardness, Modality
+from ledger.effects.constraints import Constraint, Origin
 from ledger.effects.loop_policy import ApprovalRule, LoopPolicy
 from ledger.errors import ConflictError, HeldError, NotApprovedError
-from ledger.events import Actor, ContentRef
+from ledger.events import Actor, ContentRef, Event
 from ledger.events.canonical import decode_json
 from ledger.events.governance import ArtifactChanged
 from ledger.events.tool_call import EffectClass
@@ -33,6 +36,7 @@ class Gated(Notes):
     ) -> None:
         super().__init__(journal, protocol)
         self._gate = Gate(journal, policy)
+        self._pins = Pins.of(policy)
         self._when_held: WhenHeld = when_held
         journal.holds.is_watched = True
 
@@ -40,10 +44,50 @@ class Gated(Notes):
         """What governs the loop from here on, for those who check it later."""
         policy = self._gate.policy
         if policy is not None:
-            told = policy.model_dump(mode="json", by_alias=True)
-            kept = self._journal.keep.json(told, "policy")
+            kept = self._journal.keep.json(policy.model_dump(mode="json", by_alias=True), "policy")
             event = ArtifactChanged(artifact="policy:loop", kind="policy", content=kept, cause="harness")
-            self._journal.append([self._journal.draft(event, actor=Actor("system"))])
+            told: list[Event] = [event, *(self._pins.declared(self._journal.keep) if self._pins else ())]
+            self._journal.append([self._journal.draft(one, actor=Actor("system")) for one in told])
+
+    # -- rules ---------------------------------------------------------------------------------------------------------
+
+    def constraint(
+        self,
+        name: str,
+        text: str,
+        *,
+        modality: Modality = "unknown",
+        hardness: Hardness = "unknown",
+        origin: Origin = "unknown",
+        scope: str | None = None,
+    ) -> None:
+        """A rule that the agent must keep is in force from now on; a policy with constraints watches it, too."""
+        super().constraint(name, text, modality=modality, hardness=hardness, origin=origin, scope=scope)
+        if self._pins is not None:
+            self._pins.declare(Constraint(name=name, text=text, origin=origin))
+
+    def withdraw(self, name: str, reason: str | None = None) -> None:
+        """A rule is no longer in force, by somebody's act."""
+        super().withdraw(name, reason)
+        if self._pins is not None:
+            self._pins.withdraw(name)
+
+    def _in_sight(
+        self, protocol: str | None, request: Mapping[str, Any], purpose: str, call_id: str | None
+    ) -> tuple[dict[str, Any], str | None]:
+        """The request as it may leave, with the rules put back that the model could not see; and the call's id."""
+        if self._pins is None or purpose not in PURPOSES:
+            return dict(request), call_id
+        journal = self._journal
+        with journal.intent("look at a model request"):
+            sight = self._pins.look(protocol or self._protocol, request)
+            if sight is None:
+                return dict(request), call_id
+            call_id = call_id or journal.new_id()
+            told = self._pins.events(sight, journal.keep, journal.new_id(), call_id)
+            journal.holds.wrote(told)
+            journal.append([journal.draft(event, actor=Actor("system")) for event in told])
+        return sight.request, call_id
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
@@ -215,4 +259,12 @@ class Gated(Notes):
 
 def _approval(question: Question) -> Approval:
     assert question.decided is not None
-    return Approval(question.asked.approval_id, question.decided.outcome, is_queued=True)
+    asked, decided = question.asked, question.decided
+    return Approval(
+        asked.approval_id,
+        decided.outcome,
+        is_queued=True,
+        tool=asked.tool,
+        arguments_digest=asked.arguments_digest,
+        expires_at=decided.expires_at,
+    )

@@ -131,10 +131,3 @@ class SessionQuestions:
             )
             self._seq = head
         return self._seq
-
-
-def queue(store: EventStore) -> list[Question]:
-    """All questions of the ledger for whose answers a loop asks the ledger, first asked first."""
-    questions = Questions()
-    questions.take_all(store.read_all(names=APPROVALS))
-    return [question for question in questions.by_id.values() if question.is_queued]

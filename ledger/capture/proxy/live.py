@@ -16,7 +16,7 @@ from ledger.protocols.drafting import Place
 from ledger.protocols.http_bodies import answer_of, header, is_stream, unpacked
 from ledger.protocols.refusing import as_stream
 from ledger.protocols.wire import Ended, HttpExchange, Pairs
-from ledger.protocols.wire_calls import Asked, sent_by
+from ledger.protocols.wire_calls import Asked, Sent, sent_by
 
 _MOST_KEPT = 256 * 1024 * 1024
 _USER_AGENT = re.compile(r"[\w.+-]{1,40}(?:/[\w.+-]{1,40})?")
@@ -37,6 +37,8 @@ class LiveExchange:
         self._sent_us = 0
         self._flushing: Flushing | None = None
         self._is_over = False
+        self.changed: bytes | None = None
+        """The body that is sent in the place of the client's, without a content encoding; known when it has begun."""
         self.lost: Callable[[BaseException], None] = lambda error: None
         """Told when something of it could not be recorded."""
 
@@ -132,10 +134,24 @@ class LiveExchange:
         program, _, version = (agent[0] if agent else "unknown").partition("/")
         fields: dict[str, Any] = sent.body if isinstance(sent.body, dict) else {}
         drafts = run.opening(program, version or None, fields.get("model"))
+        if (sight := run.in_sight(exchange, self._key, sent)) is not None:
+            raw, told = sight
+            drafts += told
+            if raw is not sent.raw:
+                sent = self._replaced(raw, sent)
         asked, made = run.calls.requested(exchange, self._key, Place(self._key), sent)
         self._asked = asked
         exchange.request_body = b""  # it is kept; nobody needs it here any more
         return [*drafts, *made]
+
+    def _replaced(self, raw: bytes, sent: Sent) -> Sent:
+        """The request with another body: what is recorded is what is sent."""
+        self.changed = raw
+        kept = [pair for pair in self._exchange.request_headers if pair[0].lower() != "content-encoding"]
+        self._exchange.request_headers = [
+            (name, str(len(raw)) if name.lower() == "content-length" else value) for name, value in kept
+        ]
+        return Sent(raw, orjson.loads(raw), sent.client)
 
     def begun(self, written: Written) -> None:
         """Remember which record stands for the request: what comes later was caused by it."""

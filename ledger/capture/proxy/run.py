@@ -1,11 +1,16 @@
 """One run behind the proxy: a session with a keeper of its own. Used by the writer's thread alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import orjson
 
 from ledger.capture.gates.holds import Holds
-from ledger.capture.gates.meter import Meter, Whose
+from ledger.capture.gates.meter import Meter, Whose, edge_of, meter_of
+from ledger.capture.gates.pinning import PURPOSES, Pins
 from ledger.capture.proxy.holding import AnswerGate
 from ledger.capture.proxy.writer import Job
 from ledger.effects.loop_policy import LoopPolicy
@@ -13,8 +18,9 @@ from ledger.events import Actor, Draft, Event, Record
 from ledger.events.record import ActorKind, Grade
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
 from ledger.protocols.drafting import Place
-from ledger.protocols.wire import Client
-from ledger.protocols.wire_calls import WireCalls
+from ledger.protocols.recognition import protocol_of
+from ledger.protocols.wire import Client, HttpExchange
+from ledger.protocols.wire_calls import Sent, WireCalls
 from ledger.recorder import Keeper, Recorder
 
 _LONGEST_WORD = 200
@@ -68,8 +74,10 @@ class Run:
         self.holds.is_watched = True
         self.answers = AnswerGate(recorder, name, policy) if policy is not None and policy.approvals else None
         """Holds answers that contain calls which need a person's yes."""
-        budgets = policy is not None and policy.budgets
-        self._meter = Meter(policy, monotonic, recorder.ids) if policy is not None and budgets else None
+        self.pins = Pins.of(policy)
+        """Puts rules back into requests in which the model could not see them."""
+        self._meter = meter_of(policy, monotonic, recorder)
+        self._agents: set[str] = set()
         self._is_open = False
         self._agent: str | None = None
         self._depth = 0
@@ -106,7 +114,23 @@ class Run:
                 cwd=None if about is None else self.keep.scalar(about.cwd, "cwd"),
                 environment=around,
             )
-        return [Draft(event, actor=Actor("system"), correlation=self.name)]
+        told = [event, *(self.pins.declared(self.keep) if self.pins else ())]
+        return [Draft(one, actor=Actor("system"), correlation=self.name) for one in told]
+
+    def in_sight(self, exchange: HttpExchange, key: str, sent: Sent) -> tuple[bytes, list[Draft]] | None:
+        """A request as it may leave, and what is to be told of it; None when it may leave as it is."""
+        protocol = protocol_of(urlsplit(exchange.url).path, sent.body)
+        if self.pins is None or protocol is None or not isinstance(sent.body, dict):
+            return None
+        if sent.client.purpose not in PURPOSES:
+            return None
+        sight = self.pins.look(protocol, sent.body)
+        if sight is None:
+            return None
+        told = self.pins.events(sight, self.keep, self._recorder.ids(), key)
+        self.holds.wrote(told)
+        drafts = [self.draft(Place(key), event) for event in told]
+        return orjson.dumps(sight.request) if sight.pinned else sent.raw, drafts
 
     def ending(self, reason: str, outcome: Outcome = "unknown") -> list[Draft]:
         """The session's end; a proxy alone cannot see how."""
@@ -179,14 +203,39 @@ class Run:
         self.holds.saw(records[0].seq, records[-1].seq)
         if self._meter is None:
             return
-        place = Whose(self.name, None, 0)
+        told: list[tuple[Whose, Event]] = []
         if is_first and records[0].seq > 1:
             past = self._recorder.store.read(self.name, upto=records[0].seq - 1, names=Meter.NAMES)
-            self._meter.recall(place, past)
+            for place, group in self._by_agent(past):
+                self._is_new(place)
+                self._meter.recall(place, group)
         self._meter.released(self.holds.released)
         self.holds.released.clear()
-        if told := self._meter.charge(place, records):
-            drafts = [Draft(event, actor=Actor("system"), correlation=self.name) for event in told]
-            self.holds.wrote(told)
+        for place, group in self._by_agent(records):
+            if self._is_new(place):
+                giver = Whose(self.name, None, 0)
+                told += [(giver, event) for event in self._meter.charge(giver, [], delegated=1)]
+            told += [(place, event) for event in self._meter.charge(place, group)]
+        if told:
+            drafts = [
+                Draft(
+                    event, actor=Actor("system"), correlation=self.name, agent=place.agent, depth=place.depth
+                )
+                for place, event in told
+            ]
+            self.holds.wrote(event for _, event in told)
             more = self._recorder.append_many({self.name: drafts}, self.keep)
             self.holds.saw(more[0].seq, more[-1].seq)
+
+    def _by_agent(self, records: Iterable[Record]) -> Iterator[tuple[Whose, list[Record]]]:
+        """Records by whose doings they are, as far as the client says."""
+        for (agent, depth), group in groupby(records, lambda record: (record.agent, record.depth)):
+            edge = edge_of(None, agent) if depth else None
+            yield Whose(self.name, agent, depth, edge), list(group)
+
+    def _is_new(self, place: Whose) -> bool:
+        """Whether it is an agent that work was handed to, and that was not seen before."""
+        if not place.depth or (place.agent or "") in self._agents:
+            return False
+        self._agents.add(place.agent or "")
+        return True

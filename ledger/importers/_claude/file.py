@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.events import Draft, Source
+from ledger.importers._claude.file_history import Backups
 from ledger.importers._claude.fork import Fork, is_session_id, stem_of
 from ledger.importers._claude.row import Row, first_text, name_of
 from ledger.importers._claude.session import FORMAT, Origin, SessionReader
@@ -38,6 +39,7 @@ class LogFile:
         self._held: list[Line | Damage] = []
         self._held_bytes = 0
         self._fork: Fork | None = None
+        self._backups = Backups(desk, path, self._stem)
 
     def items(self) -> Iterator[Item]:
         """All items of the file, in its order."""
@@ -57,6 +59,7 @@ class LogFile:
             yield from reader.finish()
         if self._fork is not None:
             yield from self._fork.finish()
+        self._backups.finish()
 
     def _release(self) -> Iterator[Item]:
         held, self._held = self._held, []
@@ -78,7 +81,8 @@ class LogFile:
         session, agent = self._lane(row)
         reader = self._readers.get(session)
         if reader is None:
-            reader = SessionReader(self._desk, session, None if agent is None else self._origin(row, agent))
+            origin = None if agent is None else self._origin(row, agent)
+            reader = SessionReader(self._desk, session, origin, self._backups)
             self._readers[session] = reader
             yield reader.start(row)
             if len(self._readers) > _READERS_KEPT:

@@ -1,4 +1,4 @@
-"""Rows that are neither messages nor journal: attachments, errors, file history, and the harness's state."""
+"""Rows that are neither messages nor journal: attachments, errors, and the harness's state."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -11,14 +11,13 @@ from ledger.events.input import ContextInjected, MessageReceived
 from ledger.events.keeping import SourceKept
 from ledger.events.model_call import ModelCallAnswered, ModelCallFailed
 from ledger.events.policy import PolicyEvaluated
-from ledger.events.recovery import CheckpointTaken
 from ledger.events.tool_call import ToolCallRequested
 from ledger.importers._claude.row import Row, count_of, name_of
 from ledger.recorder import Keeper
 
 _KNOWN = frozenset(
     "summary progress queue-operation last-prompt mode permission-mode tools-used atis-latch cost-state"
-    " file-history-snapshot file-history-delta custom-title agent-name agent-color agent-setting ai-title"
+    " custom-title agent-name agent-color agent-setting ai-title"
     " pr-link tag content-replacement".split()
 )
 _KNOWN_SYSTEM = frozenset(
@@ -54,10 +53,6 @@ def state_events(keep: Keeper, row: Row) -> tuple[list[Event], bool]:
             events.append(
                 ModeChanged(mode="harness" if row.kind == "mode" else "approval", new=new, cause="unknown")
             )
-    elif row.kind == "file-history-snapshot":
-        name = name_of(row.data.get("messageId")) or row.key
-        files = keep.json(row.data.get("snapshot"), "file history")
-        events.append(CheckpointTaken(checkpoint_id=name, files=files, taken_by="source"))
     return events, recognized
 
 

@@ -14,6 +14,7 @@ from ledger.events.tool_call import ToolCallRequested
 from ledger.importers._claude.answers import Answer
 from ledger.importers._claude.conversation import Conversation
 from ledger.importers._claude.delegations import Delegations
+from ledger.importers._claude.file_history import KINDS, Backups
 from ledger.importers._claude.journal import Journal
 from ledger.importers._claude.others import (
     actor_of,
@@ -58,13 +59,16 @@ class Origin(NamedTuple):
 class SessionReader:
     """Turns the rows of one session (or sub-agent) into items."""
 
-    def __init__(self, desk: Desk, session: str, origin: Origin | None = None) -> None:
+    def __init__(
+        self, desk: Desk, session: str, origin: Origin | None = None, backups: Backups | None = None
+    ) -> None:
         self.session = session
         """Its name in the ledger."""
         self.claims: list[str] = []
         """Claimed by the next items, one each: see `Item.claim`."""
         self._desk = desk
         self._origin = origin
+        self._backups = backups
         self._was_here = desk.recorded(session, "start")
         self._agent = None if origin is None else name_of(origin.meta.get("agentType")) or origin.agent
         self._depth = 0 if origin is None else count_of(origin.meta.get("spawnDepth")) or 1
@@ -259,6 +263,8 @@ class SessionReader:
         elif row.kind == "system" and row.data.get("subtype") == "api_error":
             failure = failed_call(self._desk.keep, row, row.request_ref or self._journal.failed())
             drafts.append(self._draft(row, failure, rest=self._rest(row, "error")))
+        elif row.kind in KINDS and self._backups is not None:
+            drafts.extend(self._drafts(row, self._backups.events(row, self.session), None))
         else:
             states, recognized = state_events(self._desk.keep, row)
             if not recognized:

@@ -9,8 +9,9 @@ from ledger.events import Draft
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.compaction import CompactionDone
 from ledger.events.delegation import DelegationStarted
+from ledger.events.keeping import SourceKept
 from ledger.events.model_call import ModelCallRequested
-from ledger.events.recovery import RolledBack
+from ledger.events.recovery import CheckpointTaken, RolledBack
 from ledger.events.session import SessionStarted
 from ledger.importers import Desk, Item
 from ledger.importers._google_adk.fields import (
@@ -116,7 +117,7 @@ class Teller:
             yield from self._compacted(event, compaction, native)
         elif rewind is not None:
             self._desk.tally.native["event:rewind"] += 1
-            yield self._rewound(rewind, native)
+            yield from self._rewound(rewind, native)
         elif get(event, "partial") is True:
             self._desk.tally.native["event:partial"] += 1
             yield self.story.kept("event:partial", event)
@@ -241,7 +242,12 @@ class Teller:
             yield story.kept(f"response:{tool}", response)
             return
         if call_id in waiting:  # a stand-in until a person has answered: the call did not run
-            yield story.kept("response:pending", response)
+            kept = SourceKept(
+                native_type="response:pending",
+                recognized=True,
+                body=story.keep.json(response, "response:pending"),
+            )
+            yield story.draft(kept, rest=native)
             return
         error = get(body, "error") if isinstance(body, dict) else None
         rejected = error == _REJECTED
@@ -351,13 +357,19 @@ class Teller:
         )
         yield story.draft(done, rest=native)
 
-    def _rewound(self, invocation: str, native: Any) -> Draft:
+    def _rewound(self, invocation: str, native: Any) -> Iterator[Draft]:
+        """The place that was gone back to, which may be gone back to again; and that it was."""
         first = self._window.first_of(invocation)
         known = self._desk.lookup(self.story.session, first) if first is not None else None
         found = self._window.rewind(invocation)
         reason = f"rewind to before invocation {invocation}"
+        to_seq = known.seq - 1 if known is not None and known.seq > 1 else None
+        name = f"before {invocation}"
+        if to_seq is not None:
+            yield self.story.draft(CheckpointTaken(checkpoint_id=name, seq=to_seq, label="rewind"))
         event = RolledBack(
-            to_seq=known.seq - 1 if known is not None and known.seq > 1 else None,
+            to_seq=to_seq,
+            checkpoint_id=None if to_seq is None else name,
             reason=reason if found else f"{reason}, which was not seen",
         )
-        return self.story.draft(event, "human", rest=native)
+        yield self.story.draft(event, "human", rest=native)

@@ -13,6 +13,7 @@ from ledger.events import Draft
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.canonical import canonical_json
 from ledger.events.delegation import DelegationStarted
+from ledger.events.recovery import CheckpointTaken
 from ledger.events.session import SessionEnded, SessionStarted
 from ledger.importers import Desk, Item
 from ledger.importers._frameworks.histories import course_of, fork_event, step_digest, step_items
@@ -292,7 +293,7 @@ class _Teller:
 
 
 def _beside(state: dict[str, Any], desk: Desk, talk: Talk) -> Iterator[Item]:
-    """What stands beside the steps, whole; and that the run is over, where it is."""
+    """What stands beside the steps, whole; a place to return to, with all else; that the run is over, where it is."""
     calls = record(record(state.get("context")).get("usage")).get("requests")
     seen = len(items(state.get("model_responses")))
     if isinstance(calls, int) and calls > seen:
@@ -303,7 +304,9 @@ def _beside(state: dict[str, Any], desk: Desk, talk: Talk) -> Iterator[Item]:
     story, body = talk.story, rest(state, *_TOLD, *_ONCE_MORE)
     key = f"state:{step_digest(body)[:32]}"
     story.place, story.agent = Place(key, desk.tally.lines), None
-    drafts = [story.kept("state", body)]
+    left = {name: state[name] for name in (*_TOLD, *_ONCE_MORE) if name in state}
+    taken = CheckpointTaken(checkpoint_id=key, context=story.context.head, label="saved state")
+    drafts = [story.kept("state", body), story.draft(taken, rest=left)]
     if "current_step" in state and state.get("current_step") is None and seen:
         event = SessionEnded(outcome="completed", reason="no step is left in the saved state")
         drafts.append(story.draft(event))

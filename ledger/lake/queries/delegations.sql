@@ -14,4 +14,4 @@ left join edges as returned
     and returned.delegation_id = started.delegation_id
     and returned.kind = 'returned'
 where started.kind = 'delegated'
-order by started.session, started.seq
+order by started.session, started.seq, returned.seq nulls last

@@ -1,15 +1,15 @@
 -- title: Replays that diverged
 -- doc:   The first place where a replay did something else than was recorded.
 select
-    events.session                                     as replay,
-    replayed.origin                                    as origin,
+    events.session                                   as replay,
+    replayed.origin                                  as origin,
     events.origin_seq,
     events.kind,
-    json_extract_string(events.payload, '$.pointer')   as pointer,
+    json_extract_string(events.payload, '$.pointer') as pointer,
     events.cause
 from events
 left join (
-    select session, any_value(origin) as origin
+    select session, min_by(origin, seq)              as origin
     from events
     where type = 'replay.started'
     group by session

@@ -4,11 +4,11 @@
 select
     session,
     tool,
-    count(*)              as calls,
-    min(requested_seq)    as first_seq,
-    max(requested_seq)    as last_seq,
-    count(distinct result_digest) as different_results,
-    any_value(arguments)  as arguments
+    count(*)                         as calls,
+    min(requested_seq)               as first_seq,
+    max(requested_seq)               as last_seq,
+    count(distinct result_digest)    as different_results,
+    min_by(arguments, requested_seq) as arguments
 from tool_calls
 where arguments_digest is not null
 group by session, tool, arguments_digest

@@ -1,10 +1,10 @@
--- The records that were not abandoned by a rollback of their session; columns as in events.
+-- The records that stand: those that no rollback in force abandoned; columns as in events.
 select events.*
 from events
 anti join (
     select session, seq, to_seq
-    from events
-    where type = 'recovery.rolled_back' and to_seq is not null
+    from rollbacks
+    where in_force
 ) as back
     on  back.session = events.session
     and events.seq > back.to_seq

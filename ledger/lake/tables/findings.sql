@@ -2,13 +2,13 @@
 select
     session,
     finding_id,
-    min(seq) filter (type = 'review.finding_raised')                                as seq,
-    min(recorded_at)                                                                as happened_at,
-    any_value(detector)                                                             as detector,
-    any_value(severity)                                                             as severity,
-    any_value(json_extract(payload, '$.witnesses')) filter (type = 'review.finding_raised') as witnesses,
-    any_value(text) filter (type = 'review.finding_raised')                         as message,
-    max_by(verdict, position) filter (type = 'review.verdict_given')                as verdict
+    min(seq) filter (type = 'review.finding_raised')                 as seq,
+    min(recorded_at)                                                 as happened_at,
+    min_by(detector, position)                                       as detector,
+    min_by(severity, position)                                       as severity,
+    min_by(json_extract_string(payload, '$.witnesses'), position) filter (type = 'review.finding_raised') as witnesses,
+    min_by(text, position) filter (type = 'review.finding_raised')   as message,
+    max_by(verdict, position) filter (type = 'review.verdict_given') as verdict
 from events
 where type in ('review.finding_raised', 'review.verdict_given')
 group by session, finding_id

@@ -12,7 +12,7 @@ select
     try_cast(json_extract(text, '$.unanswered_calls') as bigint)    as unanswered_calls,
     try_cast(json_extract(text, '$.orphan_results') as bigint)      as orphan_results,
     try_cast(json_extract(text, '$.compactions') as bigint)         as compactions,
-    json_array_length(text, '$.quarantined')                        as quarantined,
+    json_array_length(json_extract(text, '$.quarantined'))           as quarantined,
     try_cast(json_extract(text, '$.redacted') as bigint)            as redacted,
     text                                                            as report
 from events

@@ -16,15 +16,7 @@ select
     call_id,
     content_digest,
     content_size                               as size,
-    case
-        when not json_valid(text) then text
-        when json_type(text) = 'VARCHAR' then json_extract_string(text, '$')
-        when json_type(text, '$.content') = 'VARCHAR' then json_extract_string(text, '$.content')
-        when json_type(text, '$.content') = 'ARRAY'
-            then array_to_string(json_extract_string(text, '$.content[*].text'), chr(10))
-        when json_type(text) = 'ARRAY' then array_to_string(json_extract_string(text, '$[*].text'), chr(10))
-        else text
-    end                                        as readable,
+    message_text(text)                         as readable,
     text                                       as message
 from events
 where type in (

@@ -107,6 +107,22 @@ def test_a_call_that_ran_after_a_no() -> None:
     assert finding.message == "pay ran although it was denied (by alice) at seq 3"
 
 
+EARLY, EARLY_NO = (one.model_copy(update={"call_id": None}) for one in (ASKED, NO))
+
+
+def test_a_call_that_ran_after_a_no_to_a_question_asked_before_there_was_the_call() -> None:
+    (finding,) = found(EARLY, EARLY_NO, requested(), STARTED, RETURNED)
+    assert (finding.detector, finding.witnesses) == ("approval.ran_after_denial", (2, 3, 4))
+    assert finding.message == "pay ran with arguments that were denied at seq 2"
+
+
+def test_a_no_to_other_arguments_or_one_taken_back_is_not_held_against_a_call() -> None:
+    assert found(EARLY, EARLY_NO, requested(digest=B), STARTED) == []
+    again = EARLY.model_copy(update={"approval_id": "r"})
+    yes = YES.model_copy(update={"approval_id": "r", "call_id": None})
+    assert found(EARLY, EARLY_NO, again, yes, requested(), STARTED) == []
+
+
 def test_a_call_that_ran_while_its_question_was_open() -> None:
     assert names(found(requested(), ASKED, STARTED)) == ["ran_unanswered"]
 

@@ -37,13 +37,13 @@ def feed_of(rows: list[Stored], ledger: str = "a" * 64) -> Feed:
     def after(position: int) -> Iterator[Stored]:
         return iter(rows[max(0, position) :])
 
-    def content(digest: str) -> bytes | None:
-        return json.dumps(TEXT).encode()
+    def contents(digests: list[str]) -> dict[str, bytes]:
+        return dict.fromkeys(digests, json.dumps(TEXT).encode())
 
     def hash_of(row: Stored) -> str:
         return record_hash(row.session, row.seq, row.type, row.state).hex()
 
-    return Feed(ledger, after, content, hash_of)
+    return Feed(ledger, after, contents, hash_of)
 
 
 def assert_exactly_once(lake: Lake) -> int:

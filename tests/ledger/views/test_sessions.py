@@ -1,7 +1,7 @@
 """The list of sessions: kept up in any steps, remade at will, bound to its store, never counting twice."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -184,6 +184,17 @@ def test_the_last_and_the_children(ledger: Ledger) -> None:
         view.catch_up()
         assert [row.id for row in view.rows(2)] == ["s3", "s4"]
         assert [row.id for row in view.children("s0")] == ["s1", "s2", "s3", "s4"]
+
+
+def test_rows_that_nobody_reads_to_the_end_outlive_the_view(ledger: Ledger) -> None:
+    for number in range(3):
+        _append(ledger, f"s{number}", SessionStarted(harness="h"))
+    with SessionsView(ledger.home, ledger.store) as view:
+        view.catch_up()
+        rows = view.newest()
+        assert isinstance(rows, Generator)
+        next(rows)
+    rows.close()  # as the end of a program whose reader, such as `head`, went away
 
 
 def test_a_session_says_whether_its_answers_are_all_there(ledger: Ledger) -> None:

@@ -1,7 +1,10 @@
 """A workspace is looked at, kept by content, and put back byte for byte; a link never leads out of it."""
 
 import os
+import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,6 +153,43 @@ def test_a_ledger_inside_the_workspace_is_never_part_of_it(tmp_path: Path) -> No
         assert put_back(ledger, folder, look) == 0
     with pytest.raises(InputError, match="is the home of a ledger"):
         Workspace(folder / "some" / "home")
+
+
+LOCKED = """
+import sys
+from pathlib import Path
+
+from ledger.capture import record_loop
+from ledger.home import open_ledger
+from replay.recovery.rollback import roll_back
+
+home, work = Path(sys.argv[1]), Path(sys.argv[2])
+with open_ledger(home) as ledger:
+    with record_loop(ledger, harness="h", session="s", workspace=work) as loop:
+        loop.checkpoint("start")
+        loop.tool(lambda: [(work / name).chmod(0) for name in ("locked", "file")], {}, name="bash")
+    done = roll_back(ledger, "s", "start", reason="it locked itself out")
+print(*[f"{one.path}: {one.why}" for one in done.plan.files.uncovered])
+print((work / "locked").stat().st_mode & 0o777 == 0o750, (work / "locked" / "inner").read_text())
+"""
+
+
+def test_a_folder_that_the_agent_made_unreadable_is_recorded_and_comes_back(tmp_path: Path) -> None:
+    people = (
+        []
+        if os.geteuid()
+        else [shutil.which("setpriv") or "", "--bounding-set=-dac_override,-dac_read_search"]
+    )
+    if people and not people[0]:
+        pytest.skip("an administrator may read everything, and nothing here takes that right away")
+    (tmp_path / "work" / "locked").mkdir(parents=True)
+    (tmp_path / "work" / "locked" / "inner").write_text("kept")
+    (tmp_path / "work" / "locked").chmod(0o750)
+    (tmp_path / "work" / "file").write_text("kept")
+    command = [*people, sys.executable, "-c", LOCKED, str(tmp_path / "home"), str(tmp_path / "work")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["file: it cannot be read: Permission denied", "True kept"]
 
 
 def test_a_folder_that_is_none_is_a_mistake(tmp_path: Path) -> None:

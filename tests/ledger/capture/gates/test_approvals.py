@@ -14,13 +14,14 @@ import pytest
 
 from ledger.capture import record_loop
 from ledger.capture.gates.deciding import Told, Verdict, decide
-from ledger.capture.gates.questions import queue
+from ledger.capture.gates.questions import Question
 from ledger.capture.loop import RecordedLoop
 from ledger.effects.loop_policy import ApprovalRule, LoopPolicy
 from ledger.errors import InputError, NotApprovedError
 from ledger.events.approval import ApprovalAsked, ApprovalDecided, ApprovalUsed
 from ledger.events.tool_call import ToolCallSettled
 from ledger.home import Ledger, open_ledger
+from ledger.views.approvals import ApprovalsView
 from tests.commands import answer, run
 from tests.ledger.capture.gates.waiting_loop import SESSION
 from tests.ledger.capture.loops import only, records, types
@@ -39,6 +40,13 @@ def waits_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
     raise AssertionError("it did not come true in time")
 
 
+def queue(ledger: Ledger) -> list[Question]:
+    """All questions for whose answers a loop asks the ledger, first asked first."""
+    with ApprovalsView(ledger.home, ledger.store) as view:
+        view.catch_up()
+        return list(view.questions([row for row in view.rows() if row.is_queued]))
+
+
 @contextmanager
 def answering(ledger: Ledger, *verdicts: Verdict) -> Iterator[list[Told]]:
     """Somebody who answers each question that comes up, in another thread."""
@@ -46,7 +54,7 @@ def answering(ledger: Ledger, *verdicts: Verdict) -> Iterator[list[Told]]:
 
     def work() -> None:
         for verdict in verdicts:
-            question = waits_for(lambda: next((one for one in queue(ledger.store) if one.is_open), None))
+            question = waits_for(lambda: next((one for one in queue(ledger) if one.is_open), None))
             told.append(decide(ledger.recorder, question.session, question.asked.approval_id, verdict))
 
     thread = threading.Thread(target=work)
@@ -115,6 +123,15 @@ def test_an_answer_for_some_arguments_is_none_for_others(ledger: Ledger) -> None
     assert sent == [{"to": "a"}]
 
 
+def test_the_loop_is_told_what_an_answer_is_bound_to(ledger: Ledger) -> None:
+    until = "2099-01-01T00:00:00.000000Z"
+    with loop(ledger) as (run, _), answering(ledger, Verdict("approved", "alice", expires_at=until)):
+        approval = run.gate("send_mail", {"to": "a"}, rule=DAY)
+    digest = only(ledger, "s", ApprovalAsked).arguments_digest
+    assert digest is not None
+    assert (approval.tool, approval.arguments_digest, approval.expires_at) == ("send_mail", digest, until)
+
+
 def test_an_answer_of_the_loops_own_decider_is_bound_too(ledger: Ledger) -> None:
     with loop(ledger) as (run, sent):
         approval = run.approve(lambda: True, tool="send_mail", arguments={"to": "a"})
@@ -178,7 +195,7 @@ def test_a_policy_says_who_may_decide_and_how_far(ledger: Ledger) -> None:
             send(run, sent, "a", needs_approval=None)
         asking = threading.Thread(target=lambda: _refused(run, sent))
         asking.start()
-        question = waits_for(lambda: next((one for one in queue(ledger.store) if one.is_open), None))
+        question = waits_for(lambda: next((one for one in queue(ledger) if one.is_open), None))
         name = question.asked.approval_id
         with pytest.raises(InputError, match="'mallory' may not decide"):
             decide(ledger.recorder, "s", name, Verdict("approved", "mallory"))
@@ -208,7 +225,7 @@ def test_of_two_who_decide_at_once_one_wins_and_the_other_is_told(ledger: Ledger
     with loop(ledger) as (run, _):
         asking = threading.Thread(target=lambda: run.gate("send_mail", {"to": "a"}, rule=DAY))
         asking.start()
-        pending = waits_for(lambda: next(iter(queue(ledger.store)), None))
+        pending = waits_for(lambda: next(iter(queue(ledger)), None))
         start = threading.Barrier(len(verdicts))
 
         def work(verdict: Verdict) -> None:

@@ -1,0 +1,280 @@
+"""Whether an agent does what untrusted text told it, and its user did not.
+
+The text comes in as it was read; of each call is asked which of its values stand in an order of such text and nowhere
+else. Memory is bounded: of orders, of text, and of calls the oldest are forgotten.
+"""
+
+import re
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from ledger.audit.directive_words import DELEGATIONS, fold, overrides
+from ledger.audit.directives import Directive, actions_of, part
+from ledger.audit.provenance import (
+    Known,
+    Leaf,
+    Source,
+    chunks,
+    compact,
+    dates,
+    is_address,
+    joined,
+    leaves,
+    names_outsider,
+    tells_apart,
+)
+from ledger.effects.classes import classify, command_in
+from ledger.effects.words import words_of
+from ledger.events.tool_call import EffectClass
+
+_MOST_ORDERS = 150
+_MOST_USER_SENTENCES = 400
+_FETCHING = frozenset({"visit", "get"})
+_LEAST_NAMED = 5
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+class Obeyed(NamedTuple):
+    """A call does what an order in untrusted text says."""
+
+    carrier: int
+    """Where the text came in."""
+
+    order: str
+    """The order."""
+
+    names: tuple[str, ...]
+    """Arguments whose values come from it."""
+
+    is_delegated: bool
+    """Whether the user had handed over to that text."""
+
+    is_addressed: bool
+    """Whether the order speaks to an agent."""
+
+
+class _Order(NamedTuple):
+    seq: int
+    directive: Directive
+    source: Source
+    is_delegated: bool
+
+
+class _Orders:
+    """The orders that are remembered, the oldest forgotten; found again by what a call has in common with them."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _Order] = OrderedDict()
+        self._by_trace: dict[str, dict[str, None]] = {}
+
+    def add(self, order: _Order) -> None:
+        """One more; one that was there already stays with the place at which it came first."""
+        name = order.source.whole
+        if name in self._kept:
+            self._kept.move_to_end(name)
+            return
+        self._kept[name] = order
+        for trace in order.source.traces():
+            self._by_trace.setdefault(trace, {})[name] = None
+        if len(self._kept) > _MOST_ORDERS:
+            oldest, forgotten = self._kept.popitem(last=False)
+            for trace in forgotten.source.traces():
+                del self._by_trace[trace][oldest]
+                if not self._by_trace[trace]:
+                    del self._by_trace[trace]
+
+    def about(self, found: list[Leaf]) -> list[_Order]:
+        """Those that have something in common with the values, in the order in which they came."""
+        names: dict[str, None] = {}
+        for leaf in found:
+            for trace in leaf.traces():
+                names |= self._by_trace.get(trace, {})
+        return sorted((self._kept[name] for name in names), key=lambda order: (order.seq, order.source.whole))
+
+
+class _Call(NamedTuple):
+    leaves: list[Leaf]
+    is_read: bool
+    does: frozenset[str]
+
+
+class _Match(NamedTuple):
+    names: tuple[str, ...]
+    score: int
+
+
+class Trail:
+    """One session: what its user said, what came in from outside, what its calls carry out."""
+
+    def __init__(self) -> None:
+        self._user = Known(100_000)
+        self._user_chunks: set[str] = set()
+        self._user_dates: set[tuple[int, int]] = set()
+        self._user_actions: set[str] = set()
+        self._delegations: list[tuple[str, frozenset[str]]] = []
+        self._known = Known()
+        self._orders = {True: _Orders(), False: _Orders()}
+
+    def trusts(self, text: str, *, is_task: bool = True) -> None:
+        """Words of the user, or of the one who runs the agent."""
+        self._user.add(text)
+        self._user_chunks.update(chunks(text))
+        self._user_dates |= dates(text)
+        if not is_task:
+            return
+        self._user_actions |= actions_of(text)
+        sentences = [fold(one) for one in _SENTENCE.split(text) if one.strip()]
+        for place, one in enumerate(sentences):
+            if DELEGATIONS.search(one):
+                around = " ".join(sentences[max(0, place - 1) : place + 2])
+                self._delegations.append((compact(around), frozenset(chunks(around))))
+        del self._delegations[:-_MOST_USER_SENTENCES]
+
+    def reads(self, text: str, seq: int, asked: Any = None) -> None:
+        """Text from outside; `asked` are the arguments of the call that fetched it."""
+        parted = part(text)
+        self._known.add(parted.rest)
+        is_delegated = bool(parted.directives) and self._is_handed_over(asked)
+        for directive in parted.directives:
+            self._orders[directive.is_addressed].add(
+                _Order(seq, directive, Source(directive.text), is_delegated)
+            )
+
+    def _is_handed_over(self, asked: Any) -> bool:
+        """Whether a user's sentence that delegates names what the call asked for."""
+        if not self._delegations:
+            return False
+        for leaf in leaves(asked):
+            if not leaf.is_short:
+                continue
+            named = [leaf.whole, *chunks(leaf.text)]
+            for whole, words in self._delegations:
+                if any(len(one) >= _LEAST_NAMED and (one in words or one in whole) for one in named):
+                    return True
+        return False
+
+    def acts(self, tool: str, arguments: Any, declared: EffectClass | None = None) -> Obeyed | None:
+        """A call: the order that it carries out, if any; one that speaks to an agent before one that does not."""
+        found = leaves(arguments)
+        if not found:
+            return None
+        fields = arguments if isinstance(arguments, dict) else {}
+        is_read = classify(tool, arguments, declared=declared).effect_class == "read"
+        call = _Call(found, is_read, actions_of(" ".join(words_of(tool))))
+        best: tuple[int, _Order, _Match] | None = None
+        # What a manual tells people to type is typed by agents all day: for a shell only an order to agents counts.
+        for is_addressed in (True,) if command_in(tool, fields) else (True, False):
+            for order in self._orders[is_addressed].about(call.leaves):
+                match = self._match(call, order)
+                if match is not None:
+                    rank = match.score + 4 * order.directive.is_addressed + 2 * (not order.is_delegated)
+                    if best is None or rank > best[0]:
+                        best = rank, order, match
+        if best is None:
+            return None
+        _, order, match = best
+        is_addressed = order.directive.is_addressed
+        return Obeyed(
+            order.seq,
+            order.directive.text,
+            match.names,
+            order.is_delegated and not is_addressed,
+            is_addressed,
+        )
+
+    # -- one call against one order ------------------------------------------------------------------------
+
+    def _match(self, call: _Call, order: _Order) -> _Match | None:
+        source = order.source
+        whole: list[Leaf] = []
+        within: list[Leaf] = []
+        for leaf in call.leaves:
+            if source.repeats(leaf) or (not leaf.is_short and overrides(fold(leaf.text))):
+                return None  # the text is passed on, and not obeyed
+            if leaf.is_short and source.holds(leaf):
+                whole.append(leaf)
+            elif self._has_telling(leaf, source):
+                within.append(leaf)
+        if call.is_read:
+            if not order.directive.actions & _FETCHING:
+                return None
+            visited = [leaf for leaf in whole if is_address(leaf.text) and self._is_new(leaf.whole)]
+            visited = visited or list(self._joined(call.leaves, source, is_sure=False))
+            return _Match(_names(visited), 3) if visited else None
+        is_alike = bool(call.does & order.directive.actions)
+        is_sure = order.directive.is_addressed or is_alike
+        is_only_theirs = is_alike and not call.does & self._user_actions
+        new = [leaf for leaf in whole if self._is_specific(leaf, source) and self._is_new(leaf.whole)]
+        if new and (is_sure or any(names_outsider(leaf.text) for leaf in new)):
+            return _Match(_names(new), 3 + len(new))
+        close = [leaf for leaf in within if leaf.is_short or source.covers(leaf)]
+        if close and (is_sure or any(self._has_outsider(leaf, source) for leaf in close)):
+            return _Match(_names(close), 3)
+        if pair := self._joined(call.leaves, source, is_sure=is_sure):
+            return _Match(_names(pair), 3)
+        run = [leaf for leaf in call.leaves if leaf.is_short and self._has_run(leaf, source)]
+        if run and is_sure:
+            return _Match(_names(run), 2)
+        dated = [leaf for leaf in call.leaves if self._is_new_date(leaf, source)]
+        asked = [leaf for leaf in whole if leaf not in dated and not self._is_said(leaf)]
+        if dated and (len(dated) + len(asked) >= 2 or is_only_theirs):
+            return _Match(_names(dated + asked), 2)
+        if len(whole) == len(call.leaves):
+            fresh = [leaf for leaf in asked if leaf.whole.isdigit() or self._is_new(leaf.whole)]
+            if asked and (is_only_theirs or (fresh and order.directive.is_addressed)):
+                return _Match(_names(asked), 1 + is_only_theirs)
+            if is_only_theirs and order.directive.is_addressed:
+                return _Match(_names(whole), 1)
+        targets = [leaf for leaf in call.leaves if leaf.is_short and leaf not in within]
+        is_users = bool(targets) and all(self._is_said(leaf) for leaf in targets)
+        if within and not is_users and (order.directive.is_addressed or (asked and is_alike)):
+            return _Match(_names(within), 2)
+        return None
+
+    def _is_new(self, value: str) -> bool:
+        return value not in self._user and value not in self._known
+
+    def _is_said(self, leaf: Leaf) -> bool:
+        return leaf.whole in self._user_chunks or (len(leaf.whole) > 3 and leaf.whole in self._user)
+
+    def _is_specific(self, leaf: Leaf, source: Source) -> bool:
+        """Whether a value is of the kind that hardly stands in two places by chance."""
+        words = leaf.text.split()
+        if len(words) >= 2:
+            return len(leaf.whole) >= 8
+        return tells_apart(leaf.text) or (
+            len(leaf.whole) >= 5 and not leaf.whole.isdigit() and f"'{leaf.text}'" in source.text
+        )
+
+    def _has_telling(self, leaf: Leaf, source: Source) -> bool:
+        return any(one in source.telling and self._is_new(one) for one in chunks(leaf.text))
+
+    def _has_run(self, leaf: Leaf, source: Source) -> bool:
+        """Whether at least half of a value, and three words of it, are words of the source in their order."""
+        words = leaf.text.split()
+        size = max(3, (len(words) + 1) // 2)
+        for start in range(len(words) - size + 1):
+            run = compact(" ".join(words[start : start + size]))
+            if len(run) >= 12 and run in source.whole and self._is_new(run):
+                return True
+        return False
+
+    def _is_new_date(self, leaf: Leaf, source: Source) -> bool:
+        named = dates(leaf.text) if leaf.is_short else set()
+        return bool(named) and named <= source.dates and not named & self._user_dates
+
+    def _has_outsider(self, leaf: Leaf, source: Source) -> bool:
+        return any(
+            names_outsider(word) and compact(word) in source.whole and self._is_new(compact(word))
+            for word in leaf.text.split()
+        )
+
+    def _joined(self, found: list[Leaf], source: Source, *, is_sure: bool) -> tuple[Leaf, ...]:
+        pair = joined(found, source)
+        if pair is None or not self._is_new(value := pair[0].whole + pair[1].whole):
+            return ()
+        return pair if is_sure or value in source.telling else ()
+
+
+def _names(found: list[Leaf] | tuple[Leaf, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(leaf.name for leaf in found))

@@ -1,0 +1,165 @@
+"""Audits sessions while they run: folds see each record as it comes, queries the session's rows. Raises findings."""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ledger.audit import Detector, Finding, SessionFolds, query
+from ledger.errors import LedgerError
+from ledger.events.keeping import Imported
+from ledger.events.session import SessionEnded
+from ledger.lake.feed import Stored
+from ledger.lake.memory import MemoryLake
+from ledger.recorder import Recorder
+from ledger.views.findings import keep, reader_of
+from ledger.views.lake import lake_feed
+
+_BATCH = 2000
+_SESSIONS = 256
+_REST = 2.0  # a query waits so many times as long as the last one took: a busy ledger is not kept busier
+_OF_REVIEW = "review."
+_ENDS = (SessionEnded.TYPE, Imported.TYPE)
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Live:
+    """A session that is looked at."""
+
+    folds: SessionFolds
+    seq: int = 0
+    raised: set[str] = field(default_factory=set)
+
+
+class AuditFollower:
+    """Follows a ledger in a thread of its own and raises findings. Use as a context manager.
+
+    A session is looked at from its first record on as soon as it gets a new one. `tell` is called with each finding
+    that is new. A detector that breaks is reported in the log and left out from then on.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        detectors: Sequence[Detector],
+        *,
+        tell: Callable[[Finding], None] = lambda finding: None,
+        after: int | None = None,
+        pause_s: float = 0.1,
+    ) -> None:
+        self._recorder = recorder
+        self._store = recorder.store
+        self._folding = [detector for detector in detectors if detector.start is not None]
+        self._asking = [detector for detector in detectors if detector.sql is not None]
+        self._tell = tell
+        self._pause_s = pause_s
+        self._position = self._store.last_position() if after is None else after
+        self._sessions: OrderedDict[str, _Live] = OrderedDict()
+        self._reader = reader_of(self._store)
+        self._lake = MemoryLake(lake_feed(self._store).contents)
+        self._touched: set[str] = set()
+        self._ask_at = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="audit", daemon=True)
+
+    def __enter__(self) -> "AuditFollower":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        while True:
+            is_last = self._stop.wait(self._pause_s)
+            try:
+                while self._batch() and not is_last:
+                    pass
+                if self._touched and (is_last or time.monotonic() >= self._ask_at):
+                    self._ask()
+            except (LedgerError, OSError):
+                _log.exception("the audit did not keep up with the ledger; it goes on with what comes next")
+            if is_last:
+                return
+
+    def _batch(self) -> bool:
+        """Look at some new records; whether there may be more."""
+        if self._store.last_position() <= self._position:
+            return False
+        rows = self._store.recorder.select_notifications(
+            self._position, _BATCH, None, (), inclusive_of_start=False
+        )
+        reached: dict[str, tuple[int, bool]] = {}
+        for row in rows:
+            if not row.topic.startswith(_OF_REVIEW):  # what we raise is nothing to look at
+                session = str(row.originator_id)
+                has_ended = row.topic in _ENDS or reached.get(session, (0, False))[1]
+                reached[session] = row.originator_version, has_ended
+        for session, (seq, has_ended) in reached.items():
+            self._raise(session, self._fold(session, seq, has_ended=has_ended))
+        self._touched.update(reached)
+        if rows:
+            self._position = rows[-1].id
+        return len(rows) == _BATCH
+
+    def _fold(self, session: str, seq: int, *, has_ended: bool) -> list[Finding]:
+        live = self._live(session)
+        found: list[Finding] = []
+        try:
+            for record in self._store.read(session, after=live.seq, upto=seq, names=live.folds.wanted()):
+                found += live.folds.take(record)
+            if has_ended:
+                found += live.folds.end()
+        except LedgerError:
+            _log.exception("session %s is not looked at by folds any more", session)
+            live.folds = SessionFolds(session, (), self._reader)
+        live.seq = seq
+        return found
+
+    def _live(self, session: str) -> _Live:
+        live = self._sessions.get(session)
+        if live is None:
+            live = self._sessions[session] = _Live(SessionFolds(session, self._folding, self._reader))
+            if len(self._sessions) > _SESSIONS:
+                self._sessions.popitem(last=False)
+        self._sessions.move_to_end(session)
+        return live
+
+    def _ask(self) -> None:
+        """Run the queries over the sessions that got records."""
+        touched, self._touched = sorted(self._touched), set()
+        began = time.monotonic()
+        if self._asking:
+            for session in touched:
+                self._lake.add(session, self._rows(session))
+        for detector in list(self._asking):
+            try:
+                found = query(self._lake.connection, detector, touched)
+            except LedgerError:
+                _log.exception("detector %s is left out from now on", detector.name)
+                self._asking.remove(detector)
+                continue
+            for finding in found:
+                self._raise(finding.session, [finding])
+        self._ask_at = time.monotonic() + _REST * (time.monotonic() - began)
+
+    def _rows(self, session: str) -> Iterator[Stored]:
+        after = self._lake.reached(session)
+        recorder: Any = self._store.recorder
+        while rows := recorder.select_events(session, gt=after, limit=_BATCH):
+            for row in rows:
+                yield Stored(row.id, session, row.originator_version, row.topic, row.state)
+            after = rows[-1].originator_version
+
+    def _raise(self, session: str, found: Sequence[Finding]) -> None:
+        raised = self._live(session).raised
+        new = [finding for finding in found if finding.id not in raised]
+        if new:
+            for finding in keep(self._recorder, new):
+                self._tell(finding)
+            raised.update(finding.id for finding in new)

@@ -1,0 +1,347 @@
+"""The events of all sessions as a list wants them: windows by seq, filtered, and sums of stretches for an overview.
+
+Made from records, remade at will. Holds no content; the rows of one window cost the same anywhere in a session.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ledger.errors import LedgerError
+from ledger.events import Record
+from ledger.events.review import FindingRaised
+from ledger.store import EventStore
+from ledger.store.mapper import decode_record
+from ledger.views.event_row import LEVELS, EventRow, level_of_severity, row_of
+from ledger.views.view_file import ViewFile
+
+VERSION = 2
+"""Number of what the rows mean: another number is another file."""
+
+STRETCH = 16
+"""Records of a session whose sums are kept together."""
+
+_BATCH = 1000
+_UNREADABLE = "this record cannot be read; `loopledger verify` names what is wrong"
+
+_TABLES = """
+create table if not exists sessions (
+    number integer primary key,
+    id text not null unique
+);
+create table if not exists events (
+    session integer not null,
+    seq integer not null,
+    type text not null,
+    level integer not null,
+    agent text,
+    at text,
+    said text not null,
+    tokens integer not null,
+    findings integer not null,
+    tool text,
+    cost_usd real,
+    primary key (session, seq)
+) without rowid;
+create index if not exists tools_of_events on events (session, seq, tool) where tool is not null;
+create index if not exists costs_of_events on events (session, seq, cost_usd) where cost_usd is not null;
+create index if not exists weighty_events on events (session, seq) where level > 0;
+create table if not exists stretches (
+    session integer not null,
+    stretch integer not null,
+    low integer not null,
+    medium integer not null,
+    high integer not null,
+    tokens integer not null,
+    primary key (session, stretch)
+) without rowid;
+create table if not exists kinds (
+    session integer not null,
+    type text not null,
+    agent text not null,
+    events integer not null,
+    primary key (session, type, agent)
+) without rowid;
+"""
+
+_COLUMNS = "seq, type, level, agent, at, said, tokens, findings"
+
+
+class Wanted(NamedTuple):
+    """Which events of a session are wanted; the defaults want all."""
+
+    kind: str = ""
+    """A type such as `tool_call.settled`, or a family such as `tool_call`."""
+
+    level: str = ""
+    """The least level."""
+
+    agent: str = ""
+    """Agent that acted."""
+
+    text: str = ""
+    """Text that the row contains, in any case of letters."""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return not any(self)
+
+    def condition(self) -> tuple[str, list[Any]]:
+        """As SQL after `where session = ?`, and its values."""
+        parts: list[str] = []
+        values: list[Any] = []
+        if self.kind:
+            parts.append("(type = ? or substr(type, 1, ?) = ?)")
+            values += [self.kind, len(self.kind) + 1, f"{self.kind}."]
+        if self.level and self.level != LEVELS[0]:
+            parts.append("level > 0 and level >= ?")
+            values.append(LEVELS.index(self.level))
+        if self.agent:
+            parts.append("agent = ?")
+            values.append(self.agent)
+        if self.text:
+            parts.append("(instr(lower(said), lower(?)) > 0 or instr(type, lower(?)) > 0)")
+            values += [self.text, self.text]
+        return "".join(f" and {part}" for part in parts), values
+
+
+class Bucket(NamedTuple):
+    """Sums of some stretches that follow each other."""
+
+    first: int
+    """First seq."""
+    low: int
+    """Events at the lowest level."""
+    medium: int
+    """Events at the middle level."""
+    high: int
+    """Events at the highest level."""
+    tokens: int
+    """Tokens of models."""
+
+    @property
+    def events(self) -> int:
+        """All events."""
+        return self.low + self.medium + self.high
+
+
+class Kind(NamedTuple):
+    """How often a type of event was caused by an agent."""
+
+    type: str
+    """Stored name."""
+    agent: str
+    """The agent; empty where nobody is named."""
+    events: int
+    """How often."""
+
+
+class EventsView(ViewFile):
+    """The list of one store, in a file of its own. `say` puts the fields of a record in few words."""
+
+    def __init__(self, home: Path, store: EventStore, say: Callable[[Record], str]) -> None:
+        tables = ("sessions", "events", "stretches", "kinds")
+        super().__init__(home, store, name=f"events-v{VERSION}", script=_TABLES, tables=tables)
+        self._say = say
+
+    # -- keeping up --------------------------------------------------------------------------------------------------
+
+    def _batch(self) -> bool:
+        """Take in some records, in one transaction; whether there may be more."""
+        with self._transaction():
+            position = self._checked_position()
+            found = self._store.recorder.select_notifications(
+                position, _BATCH, None, (), inclusive_of_start=False
+            )
+            if not found:
+                return False
+            numbers: dict[str, int] = {}
+            raised: list[tuple[str, str]] = []
+            rows: list[tuple[int, EventRow]] = []
+            for item in found:
+                session = str(item.originator_id)
+                if session not in numbers:
+                    numbers[session] = self._number(session, make=True)
+                try:
+                    record = decode_record(item)
+                    row = row_of(record, _column(self._say(record)))
+                    if isinstance(record.event, FindingRaised):
+                        raised += [(place, record.event.severity) for place in record.event.witnesses]
+                except LedgerError:
+                    row = EventRow(
+                        item.originator_version, _column(item.topic), len(LEVELS) - 1, None, None, _UNREADABLE
+                    )
+                rows.append((numbers[session], row))
+            self._insert(rows)
+            for place, severity in raised:
+                self._raise(place, severity)
+            self._show(found[-1].id)
+        return len(found) == _BATCH
+
+    def _insert(self, rows: Sequence[tuple[int, EventRow]]) -> None:
+        self._connection.executemany(
+            "insert or replace into events values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (number, *row[:3], _optional(row.agent), *row[4:8], _optional(row.tool), row.cost_usd)
+                for number, row in rows
+            ],
+        )
+        sums: dict[tuple[int, int], list[int]] = {}
+        kinds: dict[tuple[int, str, str], int] = {}
+        for number, row in rows:
+            counts = sums.setdefault((number, (row.seq - 1) // STRETCH), [0, 0, 0, 0])
+            counts[row.level] += 1
+            counts[3] += row.tokens
+            kind = (number, row.type, _optional(row.agent) or "")
+            kinds[kind] = kinds.get(kind, 0) + 1
+        self._connection.executemany(
+            "insert into stretches values (?, ?, ?, ?, ?, ?) on conflict do update set low = low + excluded.low,"
+            " medium = medium + excluded.medium, high = high + excluded.high, tokens = tokens + excluded.tokens",
+            [(*key, *counts) for key, counts in sums.items()],
+        )
+        self._connection.executemany(
+            "insert into kinds values (?, ?, ?, ?) on conflict do update set events = events + excluded.events",
+            [(*key, count) for key, count in kinds.items()],
+        )
+
+    def _raise(self, place: str, severity: str) -> None:
+        """A finding names a record as witness: the record counts at least as the finding does."""
+        session, _, seq = place.rpartition("#")
+        number = self._number(session)
+        if not number or not seq.isascii() or not seq.isdigit() or len(seq) > 18:
+            return
+        level = LEVELS.index(level_of_severity(severity))
+        found = self._connection.execute(
+            "select level from events where session = ? and seq = ?", (number, int(seq))
+        ).fetchone()
+        if found is None:
+            return
+        self._connection.execute(
+            "update events set level = max(level, ?), findings = findings + 1 where session = ? and seq = ?",
+            (level, number, int(seq)),
+        )
+        if level > found[0]:
+            old, new = LEVELS[found[0]], LEVELS[level]
+            self._connection.execute(
+                f"update stretches set {old} = {old} - 1, {new} = {new} + 1"  # noqa: S608 - our own names
+                " where session = ? and stretch = ?",
+                (number, (int(seq) - 1) // STRETCH),
+            )
+
+    def _number(self, session: str, *, make: bool = False) -> int:
+        name = _column(session)
+        if make:
+            self._connection.execute("insert or ignore into sessions (id) values (?)", (name,))
+        found = self._connection.execute("select number from sessions where id = ?", (name,)).fetchone()
+        return int(found[0]) if found else 0
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def head(self, session: str) -> int:
+        """Last seq of a session that the rows show; 0 for none."""
+        found = self._connection.execute(
+            "select max(seq) from events where session = ?", (self._number(session),)
+        ).fetchone()
+        return int(found[0] or 0)
+
+    def window(
+        self, session: str, wanted: Wanted, *, first: int, count: int, back: bool = False
+    ) -> list[EventRow]:
+        """So many rows from a seq on, in order; `back`: those up to it."""
+        condition, values = wanted.condition()
+        side, order = ("<=", "desc") if back else (">=", "asc")
+        found = self._connection.execute(
+            f"select {_COLUMNS} from events where session = ? and seq {side} ?{condition}"  # noqa: S608
+            f" order by seq {order} limit ?",
+            (self._number(session), first, *values, count),
+        ).fetchall()
+        rows = [EventRow(*row) for row in found]
+        return rows[::-1] if back else rows
+
+    def count(self, session: str, wanted: Wanted, *, before: int | None = None) -> int:
+        """How many rows are wanted; `before`: of those with a smaller seq."""
+        condition, values = wanted.condition()
+        if before is not None:
+            condition, values = f"{condition} and seq < ?", [*values, before]
+        found = self._connection.execute(
+            f"select count(*) from events where session = ?{condition}",  # noqa: S608
+            (self._number(session), *values),
+        ).fetchone()
+        return int(found[0])
+
+    def bounds(self, session: str, wanted: Wanted, size: int) -> list[int]:
+        """First seq of each window of `size` rows."""
+        condition, values = wanted.condition()
+        found = self._connection.execute(
+            "select seq from (select seq, row_number() over (order by seq) as place from events"  # noqa: S608
+            f" where session = ?{condition}) where place % ? = 1 % ? order by seq",
+            (self._number(session), *values, size, size),
+        )
+        return [int(seq) for (seq,) in found]
+
+    def buckets(self, session: str, most: int) -> list[Bucket]:
+        """The sums of a session in at most so many buckets of equal length."""
+        number = self._number(session)
+        last = self._connection.execute(
+            "select max(stretch) from stretches where session = ?", (number,)
+        ).fetchone()[0]
+        width = -(-((last or 0) + 1) // most)
+        found = self._connection.execute(
+            "select min(stretch) / ? * ? * ? + 1, sum(low), sum(medium), sum(high), sum(tokens)"
+            " from stretches where session = ? group by stretch / ? order by 1",
+            (width, width, STRETCH, number, width),
+        )
+        return list(map(Bucket._make, found))
+
+    def width(self, session: str, most: int) -> int:
+        """Records in each of the buckets that `buckets` gives."""
+        stretches = -(-self.head(session) // STRETCH)
+        return STRETCH * max(1, -(-stretches // most))
+
+    def tools(self, session: str, width: int) -> list[tuple[int, str, int]]:
+        """How often each tool was asked for in each window of so many records: first seq, tool, how often."""
+        found = self._connection.execute(
+            "select (seq - 1) / ? * ? + 1, tool, count(*) from events"
+            " where session = ? and tool is not null group by 1, 2 order by 1, 2",
+            (width, width, self._number(session)),
+        )
+        return [(int(first), str(tool), int(count)) for first, tool, count in found]
+
+    def costs(self, session: str, width: int) -> list[tuple[int, float]]:
+        """What models cost in each window of so many records, where the source says: first seq, USD."""
+        found = self._connection.execute(
+            "select (seq - 1) / ? * ? + 1, sum(cost_usd) from events"
+            " where session = ? and cost_usd is not null group by 1 order by 1",
+            (width, width, self._number(session)),
+        )
+        return [(int(first), float(cost)) for first, cost in found]
+
+    def kinds(self, session: str) -> list[Kind]:
+        """How often each type of event was caused by each agent."""
+        found = self._connection.execute(
+            "select type, agent, events from kinds where session = ? order by type, agent",
+            (self._number(session),),
+        )
+        return list(map(Kind._make, found))
+
+    def kinds_between(self, session: str, first: int, last: int) -> list[tuple[str, int]]:
+        """How often each type happened from one seq to another, the most frequent first."""
+        found = self._connection.execute(
+            "select type, count(*) from events where session = ? and seq between ? and ?"
+            " group by type order by count(*) desc, type",
+            (self._number(session), first, last),
+        )
+        return [(str(name), int(count)) for name, count in found]
+
+
+def _column(text: str) -> str:
+    """Text that a database takes: half characters become question marks. It is only shown and searched."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _optional(text: str | None) -> str | None:
+    return None if text is None else _column(text)
+
+
+__all__ = ["Bucket", "EventRow", "EventsView", "Kind", "Wanted"]

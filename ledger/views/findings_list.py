@@ -1,0 +1,262 @@
+"""The findings of all sessions, and what people said of them, listed without reading a session. Holds no content."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ledger.audit import SEVERITIES
+from ledger.errors import InputError, LedgerError
+from ledger.events import Record
+from ledger.events.review import FindingRaised, NoteWritten, VerdictGiven
+from ledger.store import EventStore
+from ledger.store.mapper import decode_record
+from ledger.views.finding_rows import (
+    FindingGroup,
+    FindingRow,
+    NoteRow,
+    SessionRisk,
+    Sought,
+    VerdictRow,
+    column,
+)
+from ledger.views.view_file import ViewFile
+
+VERSION = 1
+"""Number of what the rows mean: another number is another file."""
+
+_BATCH = 5000
+_MOST_WITNESSES = 1000
+_TOLD = 5
+
+_TABLES = """
+create table if not exists findings (
+    number integer primary key,
+    id text not null unique,
+    session text not null,
+    seq integer not null,
+    detector text not null,
+    severity integer not null,
+    level text,
+    version text,
+    message text not null,
+    witnesses text not null,
+    at text not null,
+    verdict text not null default ''
+);
+create index if not exists findings_of_sessions on findings (session, detector, number);
+create index if not exists findings_of_detectors on findings (detector, severity, number);
+create table if not exists verdicts (
+    finding text not null,
+    session text not null,
+    seq integer not null,
+    verdict text not null,
+    actor text,
+    reason text,
+    at text not null,
+    primary key (finding, session, seq)
+) without rowid;
+create table if not exists notes (
+    about text not null,
+    session text not null,
+    seq integer not null,
+    actor text,
+    message text not null,
+    at text not null,
+    primary key (about, session, seq)
+) without rowid;
+"""
+
+_COLUMNS = "number, id, session, seq, detector, severity, level, version, message, witnesses, at, verdict"
+
+
+class FindingsView(ViewFile):
+    """The list, in a file of its own. Use as a context manager, or call `close()`."""
+
+    def __init__(self, home: Path, store: EventStore) -> None:
+        tables = ("findings", "verdicts", "notes")
+        super().__init__(home, store, name=f"findings-v{VERSION}", script=_TABLES, tables=tables)
+
+    # -- keeping up ---------------------------------------------------------------------------------------------
+
+    def _batch(self) -> bool:
+        """Take in some of what was said, in one transaction; whether there may be more."""
+        last = self._store.last_position()
+        with self._transaction():
+            position = self._checked_position()
+            if position >= last:
+                return False
+            names = (FindingRaised.TYPE, VerdictGiven.TYPE, NoteWritten.TYPE)
+            found = self._store.recorder.select_notifications(
+                position, _BATCH, last, names, inclusive_of_start=False
+            )
+            for row in found:
+                try:
+                    self._take(decode_record(row))
+                except LedgerError:
+                    continue  # `verify` names it
+            more = len(found) == _BATCH
+            self._show(found[-1].id if more else last)
+        return more
+
+    def _take(self, record: Record) -> None:
+        session, seq, at = column(record.session), record.seq, record.occurred_at or record.recorded_at
+        actor = None if record.actor is None or record.actor.id is None else column(record.actor.id)
+        match record.event:
+            case FindingRaised() as event:
+                self._connection.execute(
+                    "insert or ignore into findings (id, session, seq, detector, severity, level, version, message,"
+                    " witnesses, at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        column(event.finding_id),
+                        session,
+                        seq,
+                        column(event.detector),
+                        _rank(event.severity),
+                        event.level,
+                        None if event.detector_version is None else column(event.detector_version),
+                        event.message.digest,
+                        json.dumps([column(place) for place in event.witnesses[:_MOST_WITNESSES]]),
+                        at,
+                    ),
+                )
+            case VerdictGiven() as event:
+                finding = column(event.finding_id)
+                reason = None if event.reason is None else event.reason.digest
+                self._connection.execute(
+                    "insert or replace into verdicts values (?, ?, ?, ?, ?, ?, ?)",
+                    (finding, session, seq, event.verdict, actor, reason, at),
+                )
+                self._connection.execute(
+                    "update findings set verdict = ? where id = ?", (event.verdict, finding)
+                )
+            case NoteWritten() as event:
+                self._connection.execute(
+                    "insert or replace into notes values (?, ?, ?, ?, ?, ?)",
+                    (column(event.about), session, seq, actor, event.text.digest, at),
+                )
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> FindingRow:
+        """The finding whose id is `name` or starts with it. Raises InputError."""
+        text = column(name)
+        for condition, values in (
+            ("id = ?", [text]),
+            ("substr(id, 1, ?) = ?", [len(text), text]),
+        ):
+            found = self._select(condition, values, "number", _TOLD)
+            if len(found) == 1:
+                return found[0]
+            if found:
+                some = ", ".join(one.id[:40] for one in found)
+                raise InputError(f"{name!r} is the start of several findings: {some}; give more of it")
+        raise InputError(f"no finding has an id that starts with {name!r}; /findings lists them")
+
+    def groups(self, sought: Sought) -> list[FindingGroup]:
+        """Findings by detector and severity, the worst and most frequent first."""
+        condition, values = sought.condition()
+        rows = self._connection.execute(
+            "select detector, severity, sum(verdict = ''), sum(verdict in ('confirmed', 'accepted_risk')),"  # noqa: S608
+            " sum(verdict = 'dismissed'), count(*), count(distinct session) from findings"
+            f" where {condition} group by detector, severity"
+            " order by severity desc, sum(verdict = '') desc, detector",
+            values,
+        )
+        return [FindingGroup(name, SEVERITIES[rank], *counts) for name, rank, *counts in rows]
+
+    def riskiest(self, count: int) -> list[SessionRisk]:
+        """Sessions with findings that are no false alarm, the riskiest first: by the worst severity, then how many."""
+        columns = ", ".join(f"sum(severity = {_rank(name)})" for name in reversed(SEVERITIES))
+        order = ", ".join(f"{place} desc" for place in range(2, len(SEVERITIES) + 2))
+        rows = self._connection.execute(
+            f"select session, {columns} from findings where verdict in ('', 'confirmed')"  # noqa: S608
+            f" group by session order by {order}, session limit ?",
+            (count,),
+        )
+        return [
+            SessionRisk(session, dict(zip(reversed(SEVERITIES), counts, strict=True)))
+            for session, *counts in rows
+        ]
+
+    def rows(self, sought: Sought, count: int, after: tuple[int, int] | None = None) -> list[FindingRow]:
+        """Findings, the worst first, then the last raised; `after`: those after this rank of severity and number."""
+        condition, values = sought.condition()
+        if after is not None:
+            condition += " and (severity, number) < (?, ?)"
+            values += after
+        return self._select(condition, values, "severity desc, number desc", count)
+
+    def count(self, sought: Sought, *, before: int | None = None) -> int:
+        """How many are wanted; `before`: of those that were raised earlier than this number."""
+        condition, values = sought.condition()
+        if before is not None:
+            condition, values = f"{condition} and number < ?", [*values, before]
+        found = self._connection.execute(
+            f"select count(*) from findings where {condition}",  # noqa: S608 - our own conditions
+            values,
+        ).fetchone()
+        return int(found[0])
+
+    def neighbours(self, sought: Sought, number: int) -> tuple[FindingRow | None, FindingRow | None]:
+        """Of those that are wanted, the one raised before and the one raised after a number."""
+        condition, values = sought.condition()
+        earlier = self._select(f"{condition} and number < ?", [*values, number], "number desc", 1)
+        later = self._select(f"{condition} and number > ?", [*values, number], "number", 1)
+        return (earlier[0] if earlier else None), (later[0] if later else None)
+
+    def touched(self, sought: Sought, count: int, *, but: str | None = None) -> list[tuple[FindingRow, int]]:
+        """Sessions with most findings, `but` one: the first finding of each, and how many there are."""
+        condition, values = sought.condition()
+        if but is not None:
+            condition, values = f"{condition} and session <> ?", [*values, column(but)]
+        rows = self._connection.execute(
+            f"select {_COLUMNS}, count(*), min(number) from findings"  # noqa: S608 - our own columns
+            f" where {condition} group by session order by count(*) desc, session limit ?",
+            (*values, count),
+        )
+        return [(_row(found[:-2]), int(found[-2])) for found in rows]
+
+    def verdicts(self, finding: str, count: int) -> list[VerdictRow]:
+        """What people said of a finding, the last first."""
+        found = self._connection.execute(
+            "select session, seq, verdict, actor, reason, at from verdicts where finding = ?"
+            " order by at desc, seq desc limit ?",
+            (column(finding), count),
+        )
+        return list(map(VerdictRow._make, found))
+
+    def notes(self, about: Sequence[str], count: int) -> list[NoteRow]:
+        """Notes about any of some places, the first written first."""
+        marks = ", ".join("?" * len(about))
+        found = self._connection.execute(
+            "select about, session, seq, actor, message, at from notes"  # noqa: S608 - question marks
+            f" where about in ({marks}) order by at, session, seq limit ?",
+            (*map(column, about), count),
+        )
+        return list(map(NoteRow._make, found))
+
+    def measured(self) -> dict[str, tuple[int, int, int, int]]:
+        """By detector: sessions, findings, those that people found right, those that people judged."""
+        found = self._connection.execute(
+            "select detector, count(distinct session), count(*),"
+            " sum(verdict in ('confirmed', 'accepted_risk')),"
+            " sum(verdict in ('confirmed', 'accepted_risk', 'dismissed')) from findings group by detector"
+        )
+        return {str(name): (runs, findings, right, judged) for name, runs, findings, right, judged in found}
+
+    def _select(self, condition: str, values: list[Any], order: str, count: int) -> list[FindingRow]:
+        found = self._connection.execute(
+            f"select {_COLUMNS} from findings where {condition} order by {order} limit ?",  # noqa: S608
+            (*values, count),
+        )
+        return list(map(_row, found))
+
+
+def _row(found: Sequence[Any]) -> FindingRow:
+    row = FindingRow._make(found)
+    return row._replace(severity=SEVERITIES[found[5]], witnesses=tuple(json.loads(found[9])))
+
+
+def _rank(severity: str) -> int:
+    return SEVERITIES.index(severity)

@@ -1,0 +1,1 @@
+"""Two branches or sessions side by side: what they share, where they part, what each cost."""

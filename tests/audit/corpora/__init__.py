@@ -1,0 +1,1 @@
+"""Labelled corpora, one module each, found by discovery: see `Corpus` in `tests.audit.labelled`."""

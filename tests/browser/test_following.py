@@ -1,0 +1,74 @@
+"""The live tail in a browser whose connection is cut: it goes on by itself, without a gap and without a double."""
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
+
+from ledger.events import Draft
+from ledger.events.draw import Drawn
+from ledger.events.session import SessionStarted
+from ledger.home import Ledger
+from tests.browser.cable import cable
+from tests.browser.conftest import open_tab
+from tests.webui.site import NAME, served_site, site
+
+SESSION = "live-0001"
+BATCHES = 12
+EACH = 10
+
+
+def begin(ledger: Ledger) -> None:
+    """The session, as it is when the page is opened."""
+    keeper = ledger.recorder.keeper()
+    ledger.recorder.append(SESSION, [Draft(SessionStarted(harness="live", name="Live"))], keeper)
+
+
+def grow(ledger: Ledger, first: int) -> None:
+    """Some more events."""
+    keeper = ledger.recorder.keeper()
+    drafts = [
+        Draft(Drawn(kind="random", label=f"draw {first + number}", value=keeper.json(number)))
+        for number in range(EACH)
+    ]
+    ledger.recorder.append(SESSION, drafts, keeper)
+
+
+def test_a_cut_tail_goes_on_without_a_gap(real_browser: Browser, tmp_path: Path) -> None:
+    with (
+        site(tmp_path, fill=begin) as shop,
+        served_site(shop) as address,
+        cable(int(address.rpartition(":")[2])) as line,
+    ):
+        through = f"http://{NAME}:{line.port}"
+        context, tab = open_tab(real_browser, shop, through)
+        page = tab.page
+        page.goto(f"{through}/sessions/{SESSION}/events?follow=1")
+        expect(page.locator("#live")).to_be_attached()
+        cut = 0
+        for number in range(BATCHES):
+            grow(shop.ledger, number * EACH)
+            expect(page.locator("#live li")).to_have_count((number + 1) * EACH, timeout=20_000)
+            if number % 3 == 2:
+                cut += line.cut()
+        grow(shop.ledger, BATCHES * EACH)
+        assert cut > 0
+        expect(page.locator("#live li")).to_have_count((BATCHES + 1) * EACH, timeout=20_000)
+        seqs = page.locator("#live li b").all_inner_texts()
+        assert seqs == [str(seq) for seq in range(2, 2 + (BATCHES + 1) * EACH)]
+        expect(page.locator("#news")).to_contain_text("new events")
+        context.close()
+
+
+def test_a_list_that_does_not_follow_says_how_many_came(real_browser: Browser, tmp_path: Path) -> None:
+    with site(tmp_path, fill=begin) as shop, served_site(shop) as address:
+        context, tab = open_tab(real_browser, shop, address)
+        page = tab.page
+        page.goto(f"{address}/sessions/{SESSION}/events")
+        expect(page.locator("#timeline .ev")).to_have_count(1)
+        grow(shop.ledger, 0)
+        button = page.get_by_role("link", name=f"{EACH} new events")
+        expect(button).to_be_visible(timeout=20_000)
+        button.click()
+        expect(page.locator("#timeline .ev")).to_have_count(EACH + 1)
+        context.close()
+        assert tab.errors == []

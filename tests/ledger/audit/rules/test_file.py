@@ -1,0 +1,158 @@
+"""What is wrong in a file of rules is named with its line; what is hostile in a record does no harm."""
+
+import contextlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.audit import discover
+from ledger.audit.rules import load_rules, read_rules
+from ledger.audit.rules.conditions import DEEPEST, Condition, Scope, Unanswered, is_shallow
+from ledger.errors import InputError
+from tests.ledger.audit.rules.sessions import calls, places, rule
+
+HEAD = "rules:\n- name: it\n  title: It\n  steps:\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "r.yaml:1: expected rules, found nothing"),
+        ("rules: [", "r.yaml:1: expected YAML, found an error"),
+        ("rules:\n- \x01", "r.yaml:2: expected YAML, found the character"),
+        ("rules: []\n", "r.yaml:1: rules: "),
+        (
+            f"{HEAD}  - call: x\n    iff: y\n",
+            "r.yaml:6: rules.1.steps.1.iff: expected a known word, found 'iff'",
+        ),
+        (
+            f"{HEAD}  - call: x\n    if: args.a ==\n",
+            "r.yaml:6: if: expected a CEL expression, found 'args.a =='",
+        ),
+        (f"{HEAD}  - call: x\n    if: arg.a == 1\n", "nothing is named 'arg' here; known are actor, "),
+        (f"{HEAD}  - call: x\n    if: shell('ls')\n", "r.yaml:6: if: "),
+        (f"{HEAD}  - call: x\n    if: result == 1\n", "nothing is named 'result' here"),
+        (f"{HEAD}  - call: x\n    call: y\n", "r.yaml:6: 'call' stands there for the second time"),
+        (
+            f"{HEAD}  - call: x\n    result: y\n",
+            "exactly one of call, ran, result, event, found call, result",
+        ),
+        (f"{HEAD}  - event: approval.given\n", "no event is named 'approval.given'"),
+        (f"{HEAD}  - call: x\n    within: {{calls: 1}}\n", "step 1: within: there is no step before"),
+        (f"{HEAD}  - call: x\n    from: untrusted\n", "expected a list `untrusted` of tools"),
+        (f"{HEAD}  - call: x\n    from: y\n", "no step before is named 'y'"),
+        (f"{HEAD}  - call: x\n    as: args\n", "r.yaml:6: as: expected a name of its own, found 'args'"),
+        (f"{HEAD}  - without: {{call: x}}\n", "expected a step that is there, found only absences"),
+        (
+            f"{HEAD}  - call: x\n    sum: args.n\n",
+            "r.yaml:5: rules.1.steps.1: expected sum and over together",
+        ),
+        (f"{HEAD}  - call: x\n  severity: bad\n", "r.yaml:6: rules.1.severity: input should be 'info'"),
+        (f"{HEAD}  - call: x\n- name: it\n  title: t\n  steps:\n  - call: y\n", "two rules are named 'it'"),
+        ("rules: &r\n- *r\n", "nested too deep"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "expected 'rules', found none"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(text: str, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_rules("r", text, "r.yaml")
+    assert str(caught.value).startswith("r.yaml:") and told in str(caught.value)
+
+
+def test_the_rules_of_the_readme_can_be_read() -> None:
+    text = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
+    part = text.partition("### Rules over sequences")[2].partition("\n## ")[0]
+    shown = part.partition("```yaml\n")[2].partition("```")[0]
+    assert [one.name for one in read_rules("readme", shown, "README.md").file.rules] == ["secret_then_sent"]
+    rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| `")]
+    steps = [cell for row in rows for cell in re.findall(r"`(\{.*?\})`(?: |$)", row[2])]
+    assert len(steps) > 8
+    for step in steps:
+        more = "" if "without" not in step else "  - call: x\n"
+        before = "  - {call: read, as: seen}\n" if "from: seen" in step else ""
+        before = "  - call: x\n" if "within" in step and "without" in step else before
+        read_rules(
+            "row", f"untrusted: [x]\n{HEAD}{before}  - {step}\n{more if not before else ''}", "README.md"
+        )
+
+
+def test_repeated_parts_do_not_blow_up() -> None:
+    bomb = "x0: &x0 [a, a, a, a, a, a, a, a, a]\n" + "".join(
+        f"x{number}: &x{number} [{', '.join([f'*x{number - 1}'] * 9)}]\n" for number in range(1, 12)
+    )
+    with pytest.raises(InputError, match="without so many repeated parts"):
+        read_rules("r", bomb, "r.yaml")
+
+
+def test_rules_lie_in_the_home_or_in_a_file_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "own.yaml").write_text(rule("- call: x"))
+    (tmp_path / "more.yaml").write_text(rule("- call: y"))
+    found = discover(tmp_path, rules=[tmp_path / "more.yaml"])
+    assert found["own"].is_own and found["more"].is_own and not found["policy_order"].is_own
+    with pytest.raises(InputError, match="cannot be read"):
+        load_rules(tmp_path / "none.yaml")
+
+
+def deep(levels: int) -> Any:
+    """A value nested so deep."""
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_arguments_that_are_nested_too_deep_are_not_looked_into(tmp_path: Path) -> None:
+    assert is_shallow(deep(DEEPEST - 1)) and not is_shallow(deep(DEEPEST + 1))
+    text = rule("- call: x\n  if: has(args.a)")
+    assert places(tmp_path, text, calls(("x", deep(10)))) == [1]
+    assert places(tmp_path, text, calls(("x", deep(100_000)))) == []
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+TEXTS = (
+    "args.a.b > 1 || args.size() > 2",
+    "args.exists(one, one == 'x')",
+    "args.a + args.b == args",
+    "args.a.matches(args.b)",
+    "math.abs(args) < 3 || args.lowerAscii() == 'x'",
+    "args / 0 == 1 || args[9223372036854775807] == 1",
+)
+
+
+@given(st.sampled_from(TEXTS), VALUES)
+def test_a_condition_has_a_value_or_none_whatever_the_arguments(text: str, value: Any) -> None:
+    condition, scope = Condition(text, ("args",)), Scope()
+    scope.turn_to({"args": value})
+    with contextlib.suppress(Unanswered):
+        assert condition.value(scope) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("math.abs(args) == 2", -2),
+        ("args.lowerAscii().split(' ').size() == 2", "A B"),
+        ("min(args, 3) == 1", 1),
+        ("args.exists(one, one > 1)", [1, 2]),
+        ("has(args.a) && args.a.b == 1.0", {"a": {"b": 1}}),
+    ],
+)
+def test_functions_of_the_language_and_of_its_library(text: str, value: Any) -> None:
+    scope = Scope()
+    scope.turn_to({"args": value})
+    assert Condition(text, ("args",)).value(scope) is True
+
+
+def test_a_regular_expression_takes_linear_time() -> None:
+    condition, scope = Condition("args.matches('^(a+)+$')", ("args",)), Scope()
+    scope.turn_to({"args": "a" * 100_000 + "b"})
+    assert condition.value(scope) is False

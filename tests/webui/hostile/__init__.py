@@ -1,0 +1,1 @@
+"""Hostile texts, and a session full of them."""

@@ -1,0 +1,1 @@
+"""Pages as a browser without JavaScript sees them."""

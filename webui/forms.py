@@ -1,0 +1,23 @@
+"""What protects forms: the token of the login that every form carries."""
+
+import hmac
+
+from fastapi import HTTPException, Request
+
+from webui.dependencies import login_of
+
+FIELD = "form_token"
+"""Name of the hidden field."""
+
+
+async def checked_form(request: Request) -> None:
+    """Refuse a form that was not made for this login."""
+    login = login_of(request)
+    given = (await request.form()).get(FIELD, "")
+    expected = login.form_token if login is not None else ""
+    if (
+        not expected
+        or not isinstance(given, str)
+        or not hmac.compare_digest(given.encode(), expected.encode())
+    ):
+        raise HTTPException(403, "This form was made for another login. Load the page again, then send it.")
