@@ -23,10 +23,12 @@ from webui.page import API_PREFIX, all_pages
 from webui.problems import add_problem_handlers, answer, problem
 from webui.proxy import ProxyApp
 from webui.reading import Lists
-from webui.rendering import HERE
+from webui.rendering import HERE, JOINED, joined_scripts
 from webui.settings import WebSettings, login_name
 from webui.tail import tail_routes
 from webui.upstreams import Upstreams
+
+_KEPT_A_DAY = {"Cache-Control": "private, max-age=86400"}
 
 
 def create_app(
@@ -86,6 +88,11 @@ def create_app(
     app.include_router(tail_routes())
     app.include_router(otlp_routes(receiving, most_bytes), include_in_schema=False)
     app.mount("/run", proxy)
+
+    @app.get(f"/static/vendor/{JOINED}", include_in_schema=False)
+    def htmx() -> Response:  # one script: see JOINED
+        return Response(joined_scripts(), media_type="text/javascript", headers=_KEPT_A_DAY)
+
     app.mount("/static", _Static(directory=HERE / "static"))
 
     async def refuse(scope: Scope, receive: Receive, send: Send, status: int, sentence: str) -> None:
@@ -101,5 +108,5 @@ class _Static(StaticFiles):
     async def get_response(self, path: str, scope: StaticScope) -> Response:
         """The file."""
         response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "private, max-age=86400"
+        response.headers.update(_KEPT_A_DAY)
         return response

@@ -21,6 +21,9 @@ VENDOR = HERE / "static" / "vendor"
 """Where `make setup` and the wheel build put htmx."""
 
 _SCRIPTS = ("htmx.min.js", "hx-sse.min.js", "hx-csp.min.js")
+JOINED = "htmx.js"
+"""htmx and its extensions as one script: loaded apart, htmx may look at a page before hx-csp guards it."""
+
 _FRAGMENT = "partial"
 _KEPT = "private, max-age=600"
 _THEMES = ("light", "dark")
@@ -83,6 +86,11 @@ class Shell:
 
     scripts: tuple[str, ...] = ()
     """Names of the scripts of htmx that are there; without them pages are links and forms."""
+
+
+def joined_scripts() -> bytes:
+    """What stands at `JOINED`."""
+    return b";\n".join((VENDOR / name).read_bytes() for name in _SCRIPTS)
 
 
 def _finalize(value: Any) -> Any:
@@ -187,7 +195,7 @@ def shell_of(request: Request, title: str) -> Shell:
         theme=theme if theme in _THEMES else "",
         density=density if density in _DENSITIES else "",
         has_keys=request.cookies.get("keys") != "off",
-        scripts=_SCRIPTS if all((VENDOR / name).is_file() for name in _SCRIPTS) else (),
+        scripts=(JOINED,) if all((VENDOR / name).is_file() for name in _SCRIPTS) else (),
     )
 
 

@@ -116,7 +116,7 @@ def test_without_htmx_a_page_is_links_and_forms(
     shop: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = shop.client()
-    assert "/static/vendor/htmx.min.js" in browser.get("/help").text
+    assert "/static/vendor/htmx.js" in browser.get("/help").text
     monkeypatch.setattr(webui.rendering, "VENDOR", tmp_path / "nothing")
     answer = browser.get(f"/sessions/{PLAIN}/events")
     assert answer.status_code == 200
