@@ -1,5 +1,6 @@
 """The process beside a server: keeps lists, index and lake up, is replaced when it dies, ends with the server."""
 
+import contextlib
 import os
 import signal
 import time
@@ -19,7 +20,8 @@ def children() -> set[int]:
     """Processes that this one has started and that still run."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        found.update(map(int, (task / "children").read_text(encoding="ascii").split()))
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended meanwhile
+            found.update(map(int, (task / "children").read_text(encoding="ascii").split()))
     return found
 
 

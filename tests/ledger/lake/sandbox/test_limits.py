@@ -201,7 +201,8 @@ def test_an_idle_worker_ends_by_itself(lake: Path) -> None:
 def test_a_worker_whose_program_went_away_ends_by_its_own_clock(lake: Path) -> None:
     worker = Worker(lake, Limits(seconds=1.0))
     worker._wait_until_ready()
-    worker._write(json.dumps({"sql": DEAF, "parameters": {}}).encode() + b"\n")
+    long = " union all ".join([DEAF] * 40)  # beyond its time on any machine
+    worker._write(json.dumps({"sql": long, "parameters": {}}).encode() + b"\n")
     worker._process.wait(GENEROUS_SECONDS)  # nobody reads, nobody kills
     worker.kill()
 
