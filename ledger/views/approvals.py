@@ -12,13 +12,11 @@ from ledger.errors import LedgerError
 from ledger.events import Record
 from ledger.events.approval import ApprovalAsked, ApprovalDecided, ApprovalUsed
 from ledger.store import EventStore
-from ledger.store.mapper import decode_record
 from ledger.views.view_file import ViewFile
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
 
-_BATCH = 5000
 
 _TABLES = """
 create table if not exists questions (
@@ -74,6 +72,8 @@ class QuestionRow(NamedTuple):
 
 class ApprovalsView(ViewFile):
     """The queue, in a file of its own. Use as a context manager, or call `close()`."""
+
+    _names = APPROVALS
 
     def __init__(self, home: Path, store: EventStore) -> None:
         super().__init__(home, store, name=f"approvals-v{VERSION}", script=_TABLES, tables=("questions",))
@@ -154,25 +154,6 @@ class ApprovalsView(ViewFile):
         return [QuestionRow._make(row)._replace(is_queued=bool(row[4])) for row in found]
 
     # -- keeping up --------------------------------------------------------------------------------------------------
-
-    def _batch(self) -> bool:
-        """Take in some questions, answers and uses, in one transaction; whether there may be more."""
-        last = self._store.last_position()
-        with self._transaction():
-            position = self._checked_position()
-            if position >= last:
-                return False
-            found = self._store.recorder.select_notifications(
-                position, _BATCH, last, APPROVALS, inclusive_of_start=False
-            )
-            for row in found:
-                try:
-                    self._take(decode_record(row))
-                except LedgerError:
-                    continue  # `verify` names it
-            more = len(found) == _BATCH
-            self._show(found[-1].id if more else last)
-        return more
 
     def _take(self, record: Record) -> None:
         event, execute = record.event, self._connection.execute

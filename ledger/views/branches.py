@@ -5,21 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ledger.errors import LedgerError
 from ledger.events import Record
 from ledger.events.model_call import ModelCallAnswered
 from ledger.events.recovery import CheckpointTaken, RolledBack
 from ledger.events.replaying import ReplayAnswered
 from ledger.events.session import SessionForked
 from ledger.store import EventStore
-from ledger.store.mapper import decode_record
 from ledger.views.session_row import Charge, charge_of
 from ledger.views.view_file import ViewFile
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
 
-_BATCH = 5000
 _NAMES = tuple(
     event.TYPE for event in (SessionForked, RolledBack, CheckpointTaken, ModelCallAnswered, ReplayAnswered)
 )
@@ -113,6 +110,8 @@ class SpentRow(NamedTuple):
 class BranchesView(ViewFile):
     """Where sessions part, in a file of its own. Use as a context manager, or call `close()`."""
 
+    _names = _NAMES
+
     def __init__(self, home: Path, store: EventStore) -> None:
         tables = ("forks", "rollbacks", "named", "spent", "given")
         super().__init__(home, store, name=f"branches-v{VERSION}", script=_TABLES, tables=tables)
@@ -154,25 +153,6 @@ class BranchesView(ViewFile):
             yield SpentRow(seq, Charge(calls, json.loads(tokens), cost))
 
     # -- keeping up --------------------------------------------------------------------------------------------------
-
-    def _batch(self) -> bool:
-        """Take in some records, in one transaction; whether there may be more."""
-        last = self._store.last_position()
-        with self._transaction():
-            position = self._checked_position()
-            if position >= last:
-                return False
-            found = self._store.recorder.select_notifications(
-                position, _BATCH, last, _NAMES, inclusive_of_start=False
-            )
-            for row in found:
-                try:
-                    self._take(decode_record(row))
-                except LedgerError:
-                    continue  # `verify` names it
-            more = len(found) == _BATCH
-            self._show(found[-1].id if more else last)
-        return more
 
     def _take(self, record: Record) -> None:
         session, seq, execute = _column(record.session), record.seq, self._connection.execute

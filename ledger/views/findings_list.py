@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ledger.audit import SEVERITIES
-from ledger.errors import InputError, LedgerError
+from ledger.errors import InputError
 from ledger.events import Record
 from ledger.events.review import FindingRaised, NoteWritten, VerdictGiven
 from ledger.store import EventStore
-from ledger.store.mapper import decode_record
 from ledger.views.finding_rows import (
     FindingGroup,
     FindingRow,
@@ -25,7 +24,6 @@ from ledger.views.view_file import ViewFile
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
 
-_BATCH = 5000
 _MOST_WITNESSES = 1000
 _TOLD = 5
 
@@ -73,31 +71,13 @@ _COLUMNS = "number, id, session, seq, detector, severity, level, version, messag
 class FindingsView(ViewFile):
     """The list, in a file of its own. Use as a context manager, or call `close()`."""
 
+    _names = (FindingRaised.TYPE, VerdictGiven.TYPE, NoteWritten.TYPE)
+
     def __init__(self, home: Path, store: EventStore) -> None:
         tables = ("findings", "verdicts", "notes")
         super().__init__(home, store, name=f"findings-v{VERSION}", script=_TABLES, tables=tables)
 
     # -- keeping up ---------------------------------------------------------------------------------------------
-
-    def _batch(self) -> bool:
-        """Take in some of what was said, in one transaction; whether there may be more."""
-        last = self._store.last_position()
-        with self._transaction():
-            position = self._checked_position()
-            if position >= last:
-                return False
-            names = (FindingRaised.TYPE, VerdictGiven.TYPE, NoteWritten.TYPE)
-            found = self._store.recorder.select_notifications(
-                position, _BATCH, last, names, inclusive_of_start=False
-            )
-            for row in found:
-                try:
-                    self._take(decode_record(row))
-                except LedgerError:
-                    continue  # `verify` names it
-            more = len(found) == _BATCH
-            self._show(found[-1].id if more else last)
-        return more
 
     def _take(self, record: Record) -> None:
         session, seq, at = column(record.session), record.seq, record.occurred_at or record.recorded_at

@@ -3,17 +3,14 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from ledger.errors import LedgerError
 from ledger.events import Record
 from ledger.events.replaying import ReplayDiverged, ReplayEnded, ReplayJudged, ReplayStarted
 from ledger.store import EventStore
-from ledger.store.mapper import decode_record
 from ledger.views.view_file import ViewFile
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
 
-_BATCH = 5000
 _NAMES = tuple(event.TYPE for event in (ReplayStarted, ReplayDiverged, ReplayEnded, ReplayJudged))
 
 _TABLES = """
@@ -93,6 +90,8 @@ class ReplayRow(NamedTuple):
 class ReplaysView(ViewFile):
     """The list, in a file of its own. Use as a context manager, or call `close()`."""
 
+    _names = _NAMES
+
     def __init__(self, home: Path, store: EventStore) -> None:
         super().__init__(home, store, name=f"replays-v{VERSION}", script=_TABLES, tables=("replays",))
 
@@ -106,25 +105,6 @@ class ReplaysView(ViewFile):
         query = f"{_SELECT} where session = ?"
         found = self._connection.execute(query, (_column(session),)).fetchone()
         return None if found is None else ReplayRow._make(found)
-
-    def _batch(self) -> bool:
-        """Take in some records, in one transaction; whether there may be more."""
-        last = self._store.last_position()
-        with self._transaction():
-            position = self._checked_position()
-            if position >= last:
-                return False
-            found = self._store.recorder.select_notifications(
-                position, _BATCH, last, _NAMES, inclusive_of_start=False
-            )
-            for row in found:
-                try:
-                    self._take(decode_record(row))
-                except LedgerError:
-                    continue  # `verify` names it
-            more = len(found) == _BATCH
-            self._show(found[-1].id if more else last)
-        return more
 
     def _take(self, record: Record) -> None:
         session, execute = _column(record.session), self._connection.execute

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from ledger.errors import StoreUnavailableError
+from ledger.errors import LedgerError, StoreUnavailableError
+from ledger.events import Record
 from ledger.store import EventStore
-from ledger.store.mapper import record_hash
+from ledger.store.mapper import decode_record, record_hash
 
 _BUSY_TIMEOUT_S = 30
+_BATCH = 5000
 
 _SHOWN = """
 create table if not exists shown (
@@ -31,8 +33,12 @@ create table if not exists shown (
 class ViewFile:
     """The file of one view of one store. Use as a context manager, or call `close()`.
 
-    A view gives `_batch`, its tables, their names, and its own name, with a number that another meaning of rows raises.
+    A view gives `_names` and `_take`, or a `_batch` of its own; its tables, their names, and its own name, with a
+    number that another meaning of rows raises.
     """
+
+    _names: Sequence[str] = ()
+    """Types of the events that it takes in."""
 
     def __init__(
         self, home: Path, store: EventStore, *, name: str, script: str, tables: Sequence[str]
@@ -88,6 +94,25 @@ class ViewFile:
 
     def _batch(self) -> bool:
         """Take in some records, in one transaction; whether there may be more."""
+        last = self._store.last_position()
+        with self._transaction():
+            position = self._checked_position()
+            if position >= last:
+                return False
+            found = self._store.recorder.select_notifications(
+                position, _BATCH, last, self._names, inclusive_of_start=False
+            )
+            for row in found:
+                try:
+                    self._take(decode_record(row))
+                except LedgerError:
+                    continue  # `verify` names it
+            more = len(found) == _BATCH
+            self._show(found[-1].id if more else last)
+        return more
+
+    def _take(self, record: Record) -> None:
+        """Take in one record of a type that the view names."""
         raise NotImplementedError
 
     def _show(self, position: int) -> None:
