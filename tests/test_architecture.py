@@ -280,17 +280,27 @@ def test_no_test_can_reach_another_machine() -> None:
     assert socket.getaddrinfo("localhost", 80)
 
 
-def test_the_lock_fits_the_project_file() -> None:
+LOCKS = {
+    "requirements.lock": "lock",
+    "tests/spark/spark.lock": "lock-spark",
+    **{
+        str(path.relative_to(ROOT)): "lock-frameworks"
+        for path in sorted(ROOT.glob("tests/frameworks/*.lock"))
+    },
+}
+
+
+@pytest.mark.parametrize(("lock", "target"), LOCKS.items())
+def test_each_lock_fits_the_project_file(lock: str, target: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = project["project"]["optional-dependencies"]
-    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
     pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", "\n".join(lines), re.MULTILINE))
-    wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-    wanted += [*extras["postgres"], *extras["dev"]]
+    wanted = list(project["project"]["dependencies"])
+    if lock == "requirements.lock":
+        extras = project["project"]["optional-dependencies"]
+        wanted += [*project["build-system"]["requires"], *extras["postgres"], *extras["dev"]]
     requirements = [Requirement(text) for text in wanted]
-    rule = (
-        "requirements.lock pins what pyproject.toml asks for, by hash, and names no registry: run make lock."
-    )
+    rule = f"{lock} pins what pyproject.toml asks for, by hash, and names no registry: run make {target}."
     report(
         rule,
         (
