@@ -13,6 +13,9 @@ UV_VERSION := 0.13.9
 UV := build/uv/bin/uv
 FRAMEWORKS ?= langgraph openai-agents google-adk agent-framework crewai autogen pydantic-ai mcp-sdk
 
+# With compiled modules kept, a program that a test starts is there sooner.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Override with `make setup PYTHON=/path/to/python3`.
 PYTHON ?=
 
@@ -58,7 +61,8 @@ demo: setup  ## import real sessions, record a live loop, show what the ledger k
 
 test: check unit  ## everything that must hold before a commit
 
-check: lint types contracts docs spelling portable  ## all but the tests
+check: setup  ## all but the tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target types lint contracts docs spelling portable
 
 lint: setup
 	$(BIN)/ruff check .
@@ -93,8 +97,8 @@ bench-audit: setup  ## measure each detector on labelled sessions, beside its tr
 bench-decay: setup  ## rules lost in compactions: scripted agents against eight compactors, and rules against their summaries
 	@$(BIN)/python -m tests.decay_bench
 
-fuzz: setup  ## damage the fixtures of all importers and import them (SECONDS=600, FIRST=240 for where to begin)
-	@$(BIN)/python -m tests.ledger.importers.fuzzing --seconds $(or $(SECONDS),120) --first $(or $(FIRST),240)
+fuzz: setup  ## damage the fixtures of all importers and import them (SECONDS=600, FIRST=120 for where to begin)
+	@$(BIN)/python -m tests.ledger.importers.fuzzing --seconds $(or $(SECONDS),120) --first $(or $(FIRST),120)
 
 test-lake-kills: setup  ## kill the exporter 200 times at random (KILLS=1000 LAKE_SEED=7 for others)
 	LAKE_KILLS=$(or $(KILLS),200) $(BIN)/pytest tests/ledger/lake/test_killing.py -q --timeout 1800

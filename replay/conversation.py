@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 from ledger.errors import ContentMissingError
 from ledger.events.canonical import decode_json
 from ledger.store import EventStore
-from replay.state import Item, State
+from ledger.store.content import NodeRow
+from replay.said import Item
+from replay.state import State
 
 
 class Mention(NamedTuple):
@@ -37,6 +39,32 @@ def conversation(store: EventStore, state: State) -> Conversation:
     mentions = [Mention(row.message.hex()) for row in rows]
     mentions.extend(_mention(item) for item in state.since())
     return Conversation([row.node.hex() for row in rows], mentions)
+
+
+class Messages:
+    """The messages of a conversation, of which only those are looked up that somebody wants to see."""
+
+    def __init__(self, nodes: list[NodeRow], state: State) -> None:
+        self._nodes = nodes
+        self._state = state
+        self._since = state.since_count()
+
+    def __len__(self) -> int:
+        return len(self._nodes) + self._since
+
+    def window(self, first: int, count: int) -> list[Mention]:
+        """So many of them, from a place on."""
+        mentions = [Mention(row.message.hex()) for row in self._nodes[first : first + count]]
+        missing = count - len(mentions)
+        if missing > 0:
+            items = self._state.window(max(0, first - len(self._nodes)), missing)
+            mentions.extend(_mention(item) for item in items)
+        return mentions
+
+
+def messages_of(store: EventStore, state: State) -> Messages:
+    """The messages of a state's conversation. Raises ContentMissingError when a context node is gone."""
+    return Messages(store.context_nodes(state.node) if state.node is not None else [], state)
 
 
 def _mention(item: Item) -> Mention:

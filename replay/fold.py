@@ -9,6 +9,7 @@ from ledger.events import Event, Record, compaction, model_call, recovery
 from ledger.events.input import ContextInjected, MessageReceived
 from ledger.events.session import SessionEnded, SessionForked, SessionResumed, SessionStarted
 from replay.calls import CALL_HANDLERS, keep_used
+from replay.said import is_answered
 from replay.state import INHERITED, State
 from replay.surroundings import SURROUNDINGS_HANDLERS, add_exactly, digest_of, put_in_force
 
@@ -210,7 +211,7 @@ def _answered(state: State, event: model_call.ModelCallAnswered, past: Past | No
             earlier = past.charge(call_id, state.seq)
     charge = charge_of(event)
     is_asked_again = (
-        earlier is not None and call is not None and not call["side"] and not _is_said(state, call_id)
+        earlier is not None and call is not None and not call["side"] and not is_answered(state.tail, call_id)
     )
     if earlier is not None and is_asked_again:
         # The call was made again, with a context of its own: the earlier answer is no part of it.
@@ -226,16 +227,6 @@ def _answered(state: State, event: model_call.ModelCallAnswered, past: Past | No
         state.say("assistant", event.message, call_id)
     _charge(state, charge, 1)
     state.push("answers", call_id, charge, _ANSWERS_KEPT)
-
-
-def _is_said(state: State, call_id: str) -> bool:
-    """Whether an answer of the call stands in the conversation after its context."""
-    link = state.tail
-    while link is not None:
-        if link.role == "assistant" and link.call_id == call_id:
-            return True
-        link = link.before
-    return False
 
 
 def _charge(state: State, charge: Charge, sign: int) -> None:

@@ -13,8 +13,9 @@ from replay.divergence import Divergence, Side, differences
 from replay.fold import advance
 from replay.raw import raw_matches, raw_request
 from replay.report import Report, RequestMatch, Unchecked
+from replay.said import Link, Tail, texts_of
 from replay.snapshots import decode_state, encode_state
-from replay.state import Link, State, Trail
+from replay.state import State, Trail
 from replay.timeline import Timeline, session_timeline
 
 INTERVALS = (97, 1000)
@@ -75,7 +76,7 @@ def prove_states(store: EventStore, session: str, tell: Tell = lambda seq: None)
     one.trail, two.trail = _Touched(), _Touched()
     others = [_BySnapshots(session, interval, second) for interval in INTERVALS]
     taken = [0 for _ in others]
-    tails: tuple[Link | None, Link | None] = (None, None)
+    tails: tuple[Tail, Tail] = (None, None)
     try:
         for record, _ in zip(first.walk(one, first.head), second.walk(two, second.head), strict=True):
             touched = one.trail.touched | two.trail.touched
@@ -126,15 +127,15 @@ def prove_states(store: EventStore, session: str, tell: Tell = lambda seq: None)
     return report
 
 
-def _same_tail(left: Link | None, right: Link | None, known: tuple[Link | None, Link | None]) -> bool:
+def _same_tail(left: Tail, right: Tail, known: tuple[Tail, Tail]) -> bool:
     """Whether two conversations are equal, knowing a pair that is."""
-    while left is not None and right is not None:
+    while isinstance(left, Link) and isinstance(right, Link):
         if left is known[0] and right is known[1]:
             return True
         if left[1:] != right[1:]:
             return False
         left, right = left.before, right.before
-    return left is right
+    return b",".join(texts_of(left)) == b",".join(texts_of(right))
 
 
 def _other_state(session: str, seq: int, one: State, other: State, how: str) -> Divergence:

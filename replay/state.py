@@ -9,40 +9,13 @@ from typing import Any, NamedTuple
 
 from ledger.events import ContentRef
 from ledger.events.canonical import canonical_json
+from replay.said import Item, Link, Tail, items_of, length, text_of, texts_of
 
 FOLD_VERSION = 3
 """Number of the fold's behaviour: raised with every change that gives another state for the same records."""
 
 Entry = Any
 """A JSON value; never changed once it is in a section."""
-
-
-class Item(NamedTuple):
-    """A message of the conversation that came after the last request, by its digest."""
-
-    role: str
-    """Who said it: `user`, `assistant` or `tool`."""
-
-    digest: str
-    """Blob that holds it."""
-
-    kind: str
-    """Kind of the blob: a `json` one may be a whole message already."""
-
-    call_id: str | None = None
-    """Model call that answered it, or tool call whose result it is."""
-
-
-class Link(NamedTuple):
-    """The end of a list that all states share which have its beginning. Flat, because there can be many."""
-
-    before: "Link | None"
-    """The list without its last item."""
-
-    role: str
-    digest: str
-    kind: str
-    call_id: str | None
 
 
 class Place(NamedTuple):
@@ -181,7 +154,7 @@ class State:
         self.seq = 0
         self.node: str | None = None
         """Context node that the conversation begins with; None where it begins with the tail."""
-        self.tail: Link | None = None
+        self.tail: Tail = None
         """What came since, as a list that grows at its end."""
         self.sections: dict[str, dict[str, Entry]] = {name: place.start for name, place in PLACES.items()}
         self.trail: Trail | None = None
@@ -285,16 +258,19 @@ class State:
 
     def since(self) -> list[Item]:
         """The conversation after its context node, revised answers in the place of earlier ones."""
+        return self.window(0, self.since_count())
+
+    def window(self, first: int, count: int) -> list[Item]:
+        """So many messages of that conversation, from a place on."""
         revised = self.sections["revised"]
-        items = []
-        link = self.tail
-        while link is not None:
-            if link.role == "assistant" and link.call_id in revised:
-                items.append(Item(*revised[link.call_id]))
-            else:
-                items.append(Item(*link[1:]))
-            link = link.before
-        return items[::-1]
+        return [
+            Item(*revised[item.call_id]) if item.role == "assistant" and item.call_id in revised else item
+            for item in items_of(self.tail, first, first + count)
+        ]
+
+    def since_count(self) -> int:
+        """How many messages there are after the context node."""
+        return length(self.tail)
 
     def parts(self) -> dict[str, Any]:
         """The JSON form without session, seq, digest and conversation."""
@@ -314,7 +290,19 @@ class State:
 
     def digest(self) -> str:
         """SHA-256 of the RFC 8785 bytes of the JSON form and the fold version, hexadecimal."""
-        return hashlib.sha256(canonical_json({"fold_version": FOLD_VERSION, **self.as_json()})).hexdigest()
+        # As canonical_json gives it, but what is packed is not taken apart.
+        rest = {"fold_version": FOLD_VERSION, "session": self.session, "seq": self.seq, **self.parts()}
+        earlier, later = (
+            canonical_json({name: rest[name] for name in rest if (name < "context") is is_earlier})[1:-1]
+            for is_earlier in (True, False)
+        )
+        texts = texts_of(self.tail) if not self.sections["revised"] else [text_of(self.since())]
+        whole = hashlib.sha256(b"{" + earlier + b',"context":{"node":' + canonical_json(self.node))
+        whole.update(b',"since":[')
+        for number, text in enumerate(texts):
+            whole.update(b"," + text if number else text)
+        whole.update(b"]}," + later + b"}")
+        return whole.hexdigest()
 
 
 def _inherited(entry: Entry, session: str) -> Entry:

@@ -1,7 +1,7 @@
 """The states of one session, from its records: at any seq, or one by one. Snapshots only make it faster."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -16,8 +16,13 @@ from replay.state import State
 
 _CHECKPOINTS_KEPT = 32
 
-Read = Callable[[int, int], Iterator[Record]]
-"""Gives the records of the session after one seq and up to another."""
+
+class Read(Protocol):
+    """Gives the records of the session after one seq and up to another; may leave out those of other names."""
+
+    def __call__(self, after: int, upto: int, names: Collection[str] = ()) -> Iterator[Record]:
+        """In the order of seq."""
+
 
 Origin = Callable[[Record], State | None]
 """Gives the state that a session begins with which goes on from another one: that one's, at the fork."""
@@ -44,8 +49,8 @@ def session_timeline(store: EventStore, session: str, snapshots: Snapshots | Non
 def _timeline(
     store: EventStore, session: str, head: int, snapshots: Snapshots | None, origin: "Origin"
 ) -> "Timeline":
-    def read(after: int, upto: int) -> Iterator[Record]:
-        return store.read(session, after=after, upto=upto)
+    def read(after: int, upto: int, names: Collection[str] = ()) -> Iterator[Record]:
+        return store.read(session, after=after, upto=upto, names=names)
 
     return Timeline(session, head, read, snapshots, origin)
 
@@ -122,11 +127,12 @@ class Timeline:
         self._charges: dict[str, list[tuple[int, Charge]]] = {}
         self._goal = 0
         self._searched = 0
+        self._charged = 0
 
     def at(self, seq: int | None = None) -> State:
         """State after a record, by default the last; 0 is before the first. Raises RecordNotFoundError."""
         upto = self.head if seq is None else self.checked(seq)
-        state = self._start(upto)
+        state = self.start(upto)
         for _ in self.walk(state, upto):
             pass
         return state
@@ -157,13 +163,13 @@ class Timeline:
         """The state at an earlier seq, for a rollback recorded at `asked_at`."""
         known = self._wanted.get(seq) or self._checkpoints.get(seq)
         if known is None:
-            self._search(asked_at)
+            self._find_targets(asked_at)
             known = self._wanted[seq]
         return known
 
     def charge(self, call_id: str, asked_at: int) -> Charge | None:
         """What the last answer of a call before `asked_at` counted for."""
-        self._search(asked_at)
+        self._find_charges(asked_at)
         earlier = [charge for seq, charge in self._charges.get(call_id, ()) if seq < asked_at]
         return earlier[-1] if earlier else None
 
@@ -173,7 +179,8 @@ class Timeline:
             self._begun[fork.seq] = self._origin(fork)
         return self._begun[fork.seq]
 
-    def _start(self, upto: int) -> State:
+    def start(self, upto: int) -> State:
+        """The latest kept state at or before a seq, else the one before the first record: where a fold begins."""
         kept = self._snapshots.nearest(upto) if self._snapshots is not None else None
         return kept or State(self.session)
 
@@ -182,18 +189,14 @@ class Timeline:
         if len(self._checkpoints) > _CHECKPOINTS_KEPT:
             self._checkpoints.popitem(last=False)
 
-    def _search(self, asked_at: int) -> None:
-        """Find all that the fold can ask for on its way: each seq gone back to, each answer that is revised.
-
-        Whole passes over the session, once: many rollbacks cost no more of them than one.
-        """
+    def _find_targets(self, asked_at: int) -> None:
+        """Find each seq that is gone back to, and the states there: once, as many rollbacks as there may be."""
         if asked_at <= self._searched:
             return
-        upto = self._goal
+        self._searched = self._goal
         named: dict[str, int] = {}
         targets: set[int] = set()
-        revised: dict[str, list[tuple[int, Charge]]] = {}
-        for record in self._read(0, upto):
+        for record in self._read(0, self._goal, (CheckpointTaken.TYPE, RolledBack.TYPE)):
             event = record.event
             if type(event) is CheckpointTaken:
                 named[event.checkpoint_id] = checkpoint_target(event, record.seq)
@@ -201,22 +204,31 @@ class Timeline:
                 target = go_back_target(event, named.get)
                 if target is not None and 0 <= target < record.seq:
                     targets.add(target)
-            elif type(event) is ModelCallAnswered and event.revision > 0:
-                revised[event.call_id] = []
-        if revised:
-            for record in self._read(0, upto):
-                event = record.event
-                if type(event) is ModelCallAnswered and event.call_id in revised:
-                    revised[event.call_id].append((record.seq, charge_of(event)))
-        self._charges, self._searched = revised, upto
         self._collect(sorted(targets))
+
+    def _find_charges(self, asked_at: int) -> None:
+        """Find what each answer that is revised counted for: two passes over the answers, once."""
+        if asked_at <= self._charged:
+            return
+        self._charged = self._goal
+        revised: dict[str, list[tuple[int, Charge]]] = {}
+        for record in self._read(0, self._goal, (ModelCallAnswered.TYPE,)):
+            event = record.event
+            if type(event) is ModelCallAnswered and event.revision > 0:
+                revised[event.call_id] = []
+        for record in self._read(0, self._goal, (ModelCallAnswered.TYPE,)) if revised else ():
+            event = record.event
+            if type(event) is ModelCallAnswered and event.call_id in revised:
+                revised[event.call_id].append((record.seq, charge_of(event)))
+        self._charges = revised
 
     def _collect(self, targets: list[int]) -> None:
         """Keep the states gone back to, earliest first: a later one may need an earlier."""
-        if not targets:
-            return
-        state = self._start(targets[0])
+        state = State(self.session)
         for target in targets:
+            kept = self.start(target)
+            if kept.seq > state.seq:
+                state = kept
             for _ in self.walk(state, target):
                 pass
             self._wanted[target] = state.copy()

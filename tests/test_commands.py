@@ -3,6 +3,8 @@
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 import unicodedata
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +15,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from tests.commands import DAMAGED, HOSTILE, answer, process, record_session, run
-from webui.cli import app
+from webui.cli import HOMES, app, commands_of
 
 COMMANDS = sorted(group.commands) if isinstance(group := typer.main.get_command(app), TyperGroup) else []
 
@@ -29,6 +31,20 @@ def test_the_commands() -> None:
         "release", "replay", "request", "rollback", "serve", "sessions", "show", "sql", "state", "tap",
         "verify",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_a_home_adds_the_commands_that_are_listed_for_it(home: str) -> None:
+    assert list(commands_of(home)) == HOMES[home].split()
+
+
+def test_a_command_does_not_wait_for_the_parts_of_others() -> None:
+    # Each of them takes longer to load than a harness wants to wait for a hook.
+    heavy = {"aiohttp", "cel", "duckdb", "fastapi", "pyarrow"}
+    hook = "from webui.cli import app; app(['hook', '--help'], standalone_mode=False)"
+    code = f"import sys; {hook}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not heavy & set(done.stdout.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

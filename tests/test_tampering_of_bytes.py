@@ -101,7 +101,7 @@ def _judge(path: Path) -> Verification | None:
         return None
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(data=st.data(), change=st.integers(1, 255))
 def test_a_byte_of_a_record_a_blob_or_a_node(
     whole: Path, cells: list[_Cell], data: st.DataObject, change: int
@@ -117,7 +117,7 @@ def test_a_byte_of_a_record_a_blob_or_a_node(
     ), result.problems
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(data=st.data(), change=st.integers(1, 255))
 def test_any_byte_of_the_file(whole: Path, before: str, data: st.DataObject, change: int) -> None:
     offset = data.draw(st.integers(0, whole.stat().st_size - 1))

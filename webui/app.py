@@ -68,6 +68,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # an id of one dot would lead to the list that it is missing in
         openapi_url=f"{API_PREFIX}/openapi.json",
     )
     app.state.web = web

@@ -11,14 +11,15 @@ from ledger.store import EventStore
 from ledger.views.events import EventsView, Wanted
 from webui.page import Context
 from webui.plot import Field, Point, Scale, Tick, field_of, shown
+from webui.visible import cut
 
 WINDOWS = 24
 """Points of a chart, at most."""
 
 _HEIGHT, _LOW = 168, 96
-_TOOLS = 4
-_MARKS = 12
-_LONGEST_NAME = 60
+_TOOLS = 3
+_MARKS = 6
+_LONGEST_NAME = 32
 _MARKED = {CompactionDone.TYPE: "compaction", RolledBack.TYPE: "rollback", FindingRaised.TYPE: "finding"}
 _SESSION = "session = $session"
 
@@ -235,7 +236,7 @@ def _drift(tool: str, used: dict[int, int], calls: dict[int, int], usual: float,
         )
     field = field_of((1, marks.last + 1), (0, 1), _LOW)
     chart = chart_of(
-        f"Share of the tool {tool[:_LONGEST_NAME]}",
+        f"Share of the tool {cut(tool, _LONGEST_NAME)}",
         "share of calls",
         f"Solid: its share of the {sum(calls.values())} calls, in windows of {marks.width} records; band: the 95 %"
         f" interval (Wilson); dashed: {usual:.0%} over the whole session. In {outside} of {len(calls)} windows the"

@@ -14,8 +14,8 @@ from ledger.lake.manifest import Manifest
 from ledger.lake.sandbox import Limits, SafeQueries, SafeResult
 from ledger.lake.saved import Parameter, SavedQuery, parse, saved_queries
 
-LONGEST = 8000
-"""Characters of a query in an address."""
+LONGEST = 5000
+"""Characters of a query in an address: a server takes 64 kB of it, and a character may take twelve bytes there."""
 
 _NAMED = re.compile(r"\$([A-Za-z_]\w{0,59})(?![\w$])")
 _COMMENT = re.compile(r"--[^\n]*")

@@ -1,6 +1,7 @@
 """Contents of a record for people: a piece of each at a time, so that a large one opens like a small one."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Literal
 
 import orjson
@@ -11,11 +12,14 @@ from ledger.errors import LedgerError
 from ledger.events import Record
 from ledger.events.canonical import decode_json
 from ledger.store import EventStore
+from webui.fitting import fit, weight
 from webui.page import Context
 
 PIECE = 4_000
-"""Characters of a content that are shown at once."""
+"""Characters of a content that are shown at once, where a record has no other."""
 
+_SIZES = ((1, PIECE), (2, 3_000), (5, 1_500), (20, 500))
+_MOST_BYTES, _LEAST_BYTES = 12_000, 200
 _MOST_CONTENTS = 20
 _PARSED_BYTES = 256 * 1024
 _DEEPEST = 200
@@ -48,6 +52,9 @@ class Content(Context):
     pieces: int
     """How many there are."""
 
+    is_cut: bool = False
+    """Whether the piece goes on: its characters take more bytes than a page has for them."""
+
     missing: str | None = None
     """Why it cannot be shown."""
 
@@ -56,12 +63,23 @@ def contents_of(
     store: EventStore, record: Record, form: Form, path: str = "", piece: int = 0
 ) -> list[Content]:
     """The contents of a record; of the one at `path` the given piece, of others the first."""
-    found = []
-    for number, (name, ref) in enumerate(references(record)):
-        if number == _MOST_CONTENTS:
-            break
-        found.append(_content(store, name, ref, form, piece if name == path else 0))
+    refs = list(islice(references(record), _MOST_CONTENTS))
+    size = next(size for most, size in _SIZES if len(refs) <= most)
+    found: list[Content] = []
+    left = _MOST_BYTES
+    for name, ref in refs:
+        content = _content(store, name, ref, form, piece if name == path else 0, size)
+        text = fit(content.text, left)
+        found.append(content.model_copy(update={"text": text, "is_cut": len(text) < len(content.text)}))
+        left = max(_LEAST_BYTES, left - weight(text))
     return found
+
+
+def first_content(store: EventStore, record: Record) -> Content | None:
+    """The first content of a record: its arguments, its result, its message; None where it has none."""
+    for name, ref in references(record):
+        return _content(store, name, ref, "text", 0, PIECE)
+    return None
 
 
 def references(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -79,15 +97,15 @@ def references(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "source.rest", {"digest": record.source.rest, "size": None, "kind": "json"}
 
 
-def _content(store: EventStore, path: str, ref: dict[str, Any], form: Form, piece: int) -> Content:
+def _content(store: EventStore, path: str, ref: dict[str, Any], form: Form, piece: int, size: int) -> Content:
     facts = {"path": path, "digest": ref["digest"], "size": ref["size"], "kind": ref["kind"]}
     try:
         text = readable(store.content(ref["digest"]), str(ref["kind"]), form)
     except (LedgerError, ValueError) as error:
         return Content(**facts, text="", piece=0, pieces=0, missing=str(error))
-    pieces = max(1, -(-len(text) // PIECE))
+    pieces = max(1, -(-len(text) // size))
     piece = min(piece, pieces - 1)
-    return Content(**facts, text=text[piece * PIECE : (piece + 1) * PIECE], piece=piece, pieces=pieces)
+    return Content(**facts, text=text[piece * size : (piece + 1) * size], piece=piece, pieces=pieces)
 
 
 def readable(body: bytes, kind: str, form: Form) -> str:

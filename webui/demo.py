@@ -2,7 +2,7 @@
 
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,33 +24,31 @@ _QUESTION = (
     " from tool_calls group by all order by calls desc, tool, effect_class limit 8"
 )
 
-Commands = typer.Typer
-"""The assembled program, whose commands the demo runs."""
 
-
-def add_demo_command(app: Commands) -> None:
+def add_demo_command(app: typer.Typer) -> None:
     """Add this file's command."""
 
     @app.command("demo", epilog="Example: loopledger demo, or: loopledger --home /tmp/tour demo")
     def demo(context: typer.Context) -> None:
         """Import real sessions, record a live loop, and show what the ledger knows of them."""
         settings = settings_of(context)
+        program = context.find_root().command
         if not _FIXTURES.is_dir():
             raise InputError(
                 f"the demo needs the sample sessions of the repository: there is no {_FIXTURES};"
                 " run `make demo` in a checkout, or `loopledger import PATH` on sessions of your own"
             )
         if settings.home is not None or settings.store is not None:
-            _Tour(app, settings).run()
+            _Tour(program, settings).run()
             return
         with tempfile.TemporaryDirectory(prefix="loopledger-demo-") as folder:
-            _Tour(app, Settings(folder)).run()
+            _Tour(program, Settings(folder)).run()
             say("\nThat was a ledger of its own, now removed. `loopledger --home DIR demo` keeps it in DIR.")
 
 
 class _Tour:
-    def __init__(self, app: Commands, settings: Settings) -> None:
-        self._app = app
+    def __init__(self, program: Callable[..., Any], settings: Settings) -> None:
+        self._program = program
         self._settings = settings
 
     def run(self) -> None:
@@ -81,7 +79,7 @@ class _Tour:
         say(f"$ loopledger {shlex.join(arguments)}", color="cyan")
         given = ["--home", self._settings.home] if self._settings.home is not None else []
         given += ["--store", self._settings.store] if self._settings.store is not None else []
-        status: Any = self._app([*given, *arguments], standalone_mode=False)
+        status: Any = self._program([*given, *arguments], standalone_mode=False)
         if status:
             raise typer.Exit(int(status))
 

@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request
 
 from ledger.events import Actor
 from ledger.home import Ledger
+from webui.answers import Answers
 from webui.console import Queries
 from webui.jobs import Jobs
 from webui.logins import Login, Logins
@@ -46,6 +47,11 @@ class Web:
         return self.parts.states
 
     @property
+    def answers(self) -> Answers:
+        """Answers that cost much."""
+        return self.parts.answers
+
+    @property
     def jobs(self) -> Jobs:
         """Work that takes long."""
         return self.parts.jobs
@@ -61,6 +67,8 @@ class Parts:
         """Work that takes long."""
         self.states = States(ledger)
         """States that somebody looked at."""
+        self.answers = Answers()
+        """Answers that cost much."""
 
     def close(self) -> None:
         """End all of it."""
@@ -105,17 +113,22 @@ WhoDep = Annotated[Actor, Depends(_actor)]
 
 
 _ESCAPES = (("~", "~0"), ("/", "~1"), ("%", "~2"))
+_STEPS = (".", "..")  # as segments they would lead up the path, escaped by % or not
+_DOT = "~3"
 
 
 def segment(session: str) -> str:
     """A session id as one segment of an address; ids of sources may hold anything, slashes too."""
     for char, escape in _ESCAPES:
         session = session.replace(char, escape)
+    if session in _STEPS:
+        session = session.replace(".", _DOT)
     return quote(session, safe="~", errors="replace")
 
 
 def from_segment(text: str) -> str:
     """The session id of a segment, as the server has decoded it."""
+    text = text.replace(_DOT, ".")
     for char, escape in reversed(_ESCAPES):
         text = text.replace(escape, char)
     return text
@@ -127,7 +140,9 @@ def _session(
         str, Path(description="Id of a session, or the unambiguous start of one.", max_length=400)
     ],
 ) -> str:
-    return web_of(request).ledger.store.resolve(from_segment(session))
+    found = web_of(request).ledger.store.resolve(from_segment(session))
+    request.state.session = found
+    return found
 
 
 SessionDep = Annotated[str, Depends(_session)]

@@ -57,7 +57,8 @@ def edge_line(edge: Edge) -> EdgeLine:
         crossed=f"{edge.bytes_out} bytes there, {edge.bytes_back} back; largest {edge.largest}",
         cost=_cost(edge),
         evidence=_cut(
-            f"{edge.arguments} arguments, {edge.results} results; ended: {_counts(edge.outcomes) or 'none'}"
+            f"arguments of {edge.arguments}, results of {edge.results};"
+            f" ended: {_counts(edge.outcomes) or 'none'}"
         ),
         missing=_cut("; ".join(edge.missing())),
     )
@@ -97,7 +98,7 @@ def _cost(edge: Edge) -> str:
         told.append(f"{edge.ms} ms")
     if edge.is_to_agent:
         told.append(
-            f"{edge.model_calls} model calls, {edge.tool_calls} tool calls, handed on {edge.handed_on} times"
+            f"calls of models {edge.model_calls}, of tools {edge.tool_calls}; handed on {edge.handed_on}x"
         )
     return "; ".join(told) or "not on record"
 

@@ -6,6 +6,7 @@ from ledger.errors import LedgerError
 from ledger.store import EventStore
 from ledger.views.events import EventRow, EventsView, Wanted
 from ledger.views.finding_rows import FindingRow
+from webui.contents import first_content
 from webui.page import Context
 
 AROUND = 3
@@ -52,6 +53,12 @@ class Witness(Context):
     """Whether it is of another session than the finding."""
     rows: list[EventRow]
     """It and the events around it; empty where the ledger has no such record."""
+    field: str = ""
+    """Its first content, by the name of the field; empty for none."""
+    text: str = ""
+    """The beginning of that content."""
+    is_cut: bool = False
+    """Whether the content goes on."""
 
 
 def place_of(text: str) -> tuple[str, int] | None:
@@ -62,7 +69,7 @@ def place_of(text: str) -> tuple[str, int] | None:
     return session, int(seq)
 
 
-def witnesses_of(view: EventsView, session: str, places: Sequence[str]) -> list[Witness]:
+def witnesses_of(store: EventStore, view: EventsView, session: str, places: Sequence[str]) -> list[Witness]:
     """Some witnesses of a finding about a session."""
     found = []
     for place in places:
@@ -74,7 +81,19 @@ def witnesses_of(view: EventsView, session: str, places: Sequence[str]) -> list[
         rows = view.window(of, Wanted(), first=max(1, seq - AROUND), count=2 * AROUND + 1)
         if not any(row.seq == seq for row in rows):
             rows = []
-        found.append(Witness(place=place, session=of, seq=seq, is_elsewhere=of != session, rows=rows))
+        content = first_content(store, store.record(of, seq)) if rows else None
+        found.append(
+            Witness(
+                place=place,
+                session=of,
+                seq=seq,
+                is_elsewhere=of != session,
+                rows=rows,
+                field=content.path if content else "",
+                text=content.text[:LONGEST_MESSAGE] if content else "",
+                is_cut=content is not None and (content.pieces > 1 or len(content.text) > LONGEST_MESSAGE),
+            )
+        )
     return found
 
 

@@ -1,13 +1,25 @@
-"""What protects forms: the token of the login that every form carries."""
+"""What all forms share: the token of the login that protects them, fields for numbers."""
 
 import hmac
+from typing import Any
 
 from fastapi import HTTPException, Request
+from pydantic import BeforeValidator
 
 from webui.dependencies import login_of
 
 FIELD = "form_token"
 """Name of the hidden field."""
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+NUMBER = BeforeValidator(_number)
+"""For a field that is a whole number: in JSON `true` is none."""
 
 
 async def checked_form(request: Request) -> None:

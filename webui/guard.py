@@ -6,6 +6,7 @@ Pages and API need a login. The machine endpoints (OTLP, recording proxy, health
 harnesses have none; a browser that acts for another site is refused there too.
 """
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
@@ -32,12 +33,14 @@ _POLICY = (
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script';"
     " trusted-types htmx"
 )
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{0,5})?")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+    (b"x-dns-prefetch-control", b"off"),
 ]
 
 
@@ -97,6 +100,9 @@ class Guard:
         if login is None and not _is_under(path, _OPEN):
             await self._ask_to_log_in(scope, receive, guarded)
             return
+        if scope["method"] == "HEAD":
+            await self._app({**scope, "method": "GET"}, receive, guarded)  # the server sends no body for it
+            return
         await self._app(scope, receive, guarded)
 
     def _login(self, headers: dict[str, str]) -> tuple[Login | None, bool]:
@@ -133,22 +139,27 @@ def cookie_of(text: str) -> str | None:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    """The headers; one that is given twice has both values, which then are neither of the two."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
 
 
-def _name_of(host: str) -> str:
-    """A `Host` header without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+def _name_of(host: str) -> str | None:
+    """A `Host` header without its port; None where it is no host."""
+    found = _HOST.fullmatch(host.lower())
+    return (found[1] or found[2]) if found else None
 
 
 def _origin(headers: dict[str, str], scheme: str, host: str) -> Literal["own", "foreign", "unknown"]:
     """Where a browser says that the request comes from; programs say nothing."""
-    site = headers.get("sec-fetch-site")
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
+        if origin is not None and origin.lower().partition("://")[2] != host.lower():
+            return "foreign"  # no browser says both; behind a proxy the scheme may be another
         return "own" if site == "same-origin" else "unknown" if site == "none" else "foreign"
-    origin = headers.get("origin")
     if origin is None:
         return "unknown"
     return "own" if origin.lower() == f"{scheme}://{host}".lower() else "foreign"

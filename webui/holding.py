@@ -52,8 +52,17 @@ def brake_of(ledger: Ledger, lists: Lists, session: str) -> Brake:
                 at=record.occurred_at or record.recorded_at,
                 reason=None if event.reason is None else _text(ledger, event.reason.digest),
             )
+    return Brake(holds=list(open_holds.values())[-_MOST:], is_over=_is_over(ledger, lists, session))
+
+
+def _is_over(ledger: Ledger, lists: Lists, session: str) -> bool:
+    """Whether a session has ended and not gone on; notes and findings may come after its end."""
+    with lists.sessions() as listed:
+        row = listed.row(session)
+    if row is not None and row.outcome is not None:
+        return True
     last = ledger.store.record(session, ledger.store.head(session).seq)
-    return Brake(holds=list(open_holds.values())[-_MOST:], is_over=isinstance(last.event, SessionEnded))
+    return isinstance(last.event, SessionEnded)
 
 
 def _text(ledger: Ledger, digest: str) -> str:

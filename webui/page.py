@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
@@ -20,6 +21,11 @@ from webui.forms import checked_form
 from webui.guard import API
 from webui.problems import PROBLEMS
 from webui.rendering import Entry, render
+
+_LONE = re.compile(
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+"""A surrogate that stands alone, which many readers of JSON refuse; before it, what only looks like one."""
 
 _View = TypeVar("_View", bound=Callable[..., Any])
 _Act = TypeVar("_Act", bound=Callable[..., Any])
@@ -49,7 +55,10 @@ class JSONText(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         """As text."""
-        return json_text(content).encode("utf-8", "backslashreplace")
+        text = json_text(content)
+        if "\\u" in text:
+            text = _LONE.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+        return text.encode()
 
 
 class Page:

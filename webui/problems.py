@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.routing import Match
 
 from ledger.cli.terminal import visible
 from ledger.errors import (
@@ -31,8 +32,10 @@ from webui.rendering import render
 
 _log = logging.getLogger(__name__)
 _LONGEST = 2000
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _STATUSES: tuple[tuple[type[LedgerError], int], ...] = (
     (SessionNotFoundError, 404),
+    (AmbiguousSessionError, 404),
     (RecordNotFoundError, 404),
     (ContentMissingError, 404),
     (UnknownQueryError, 404),
@@ -71,6 +74,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "No login and no token."},
     403: {"model": Problem, "description": "It came from another site, or is not allowed."},
     404: {"model": Problem, "description": "There is no such thing."},
+    409: {"model": Problem, "description": "It cannot be done as things stand."},
     "default": {"model": Problem, "description": "Anything else that is wrong."},
 }
 """Answers that every address of the API may give."""
@@ -81,8 +85,9 @@ def answer(request: Request, problem: Problem, headers: dict[str, str] | None = 
     if request.url.path.startswith(API) or request.scope["state"].get("nonce") is None:
         response: Response = JSONResponse(problem.model_dump(), problem.status)
     else:
+        template = "misdirected.html" if problem.status == HTTPStatus.MISDIRECTED_REQUEST else "problem.html"
         response = render(
-            request, problem.heading, "problem.html", problem, part="_problem.html", status=problem.status
+            request, problem.heading, template, problem, part="_problem.html", status=problem.status
         )
     response.headers.update(headers or {})
     if problem.status == 401:
@@ -108,16 +113,19 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        sentence = str(error.detail)
+        sentence, headers = str(error.detail), dict(error.headers or {})
         if error.status_code == 404 and sentence == HTTPStatus.NOT_FOUND.phrase:
             sentence = "There is no such page."
         elif error.status_code == 405:
             sentence = "This address is asked in another way; its page has the form or the link."
-        return answer(request, problem(error.status_code, sentence), dict(error.headers or {}))
+            headers["Allow"] = ", ".join(_ways(request)) or "GET, HEAD"
+        return answer(request, problem(error.status_code, sentence), headers)
 
     @app.exception_handler(LedgerError)
     async def wrong_input(request: Request, error: LedgerError) -> Response:
         status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+        if status == 400 and request.method == "POST":
+            status = 409  # its fields are right, each by itself: it cannot be done as things stand
         candidates = error.candidates if isinstance(error, AmbiguousSessionError) else []
         return answer(request, problem(status, str(error), candidates=candidates))
 
@@ -127,6 +135,19 @@ def add_problem_handlers(app: FastAPI) -> None:
         _log.error("request %s failed", identity, exc_info=error)
         sentence = f"The server failed at this. Its log tells more about request {identity}."
         return answer(request, problem(500, sentence, request_id=identity))
+
+
+def _ways(request: Request) -> list[str]:
+    """The methods of an address: of all its routes, where the framework knows those of the first."""
+    found = [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]
+    return [*found, "HEAD"] if "GET" in found and "HEAD" not in found else found
 
 
 def _named(error: RequestValidationError) -> str:

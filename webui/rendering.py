@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel
 
 from ledger.cli.terminal import amount, moment
-from webui.dependencies import from_segment, login_of, segment, web_of
+from webui.dependencies import login_of, segment, web_of
 from webui.visible import colored, cut, visible
 from webui.windows import gap
 
@@ -26,9 +26,21 @@ JOINED = "htmx.js"
 
 _FRAGMENT = "partial"
 _KEPT = "private, max-age=600"
+_LEADS_AWAY = re.compile(
+    r"<(?=(?:meta|link|base)(?![a-z]))(?!"
+    r'meta charset="utf-8">|meta name="viewport" content="width=device-width, initial-scale=1">'
+    r'|meta name="color-scheme" content="light dark">'
+    r'|meta name="htmx-config" content=\'\{"extensions":"sse, hx-csp","defaultTimeout":15000,'
+    r'"noSwap":\[204,304,"5xx"\]\}\'>'
+    r'|link rel="icon" href="data:,">|link rel="stylesheet" href="/static/app\.css\?v=[0-9a-f]{12}">)',
+    re.IGNORECASE,
+)
+"""The start of a tag that may lead away, and is none of ours."""
+
 _THEMES = ("light", "dark")
 _DENSITIES = ("compact", "roomy")
-_SESSION = re.compile(r"^/sessions/([^/]+)")
+_ABOVE = {"rollback": "checkpoints", "divergence": "replays", "fork": "branches"}
+"""Pages of a session that stand under another one in its navigation."""
 
 
 class Entry(NamedTuple):
@@ -106,6 +118,10 @@ def _query(values: dict[str, Any]) -> str:
     return f"?{urlencode(given, errors='replace')}" if given else ""
 
 
+def _number(value: int) -> str:
+    return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
@@ -124,7 +140,8 @@ def _environment() -> Environment:
         "segment": segment,
         "gap": gap,
         "query": _query,
-        "number": lambda value: f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
+        "number": _number,
+        "many": lambda count, word: f"{_number(count)} {word}{'' if count == 1 else 's'}",
     }
     environment.globals["stamp"] = {
         name: hashlib.sha256((HERE / "static" / name).read_bytes()).hexdigest()[:12]
@@ -155,7 +172,7 @@ def render(
     name = part if part is not None and is_partial(request) else template
     fields: dict[str, Any] = {name: getattr(context, name) for name in type(context).model_fields}
     shell = shell_of(request, getattr(context, "title", title))
-    body = _pages.get_template(name).render(fields, context=context, shell=shell)
+    body = _only_ours(_pages.get_template(name).render(fields, context=context, shell=shell))
     kept = keeps and status == 200 and is_partial(request) and not getattr(context, "may_grow", False)
     kept = kept and not web_of(request).settings.no_store
     headers = {"Vary": "HX-Request-Type", "Cache-Control": _KEPT if kept else "no-store"}
@@ -164,7 +181,15 @@ def render(
 
 def render_text(name: str, **fields: Any) -> str:
     """A partial alone, for a stream."""
-    return _pages.get_template(name).render(fields)
+    return _only_ours(_pages.get_template(name).render(fields))
+
+
+def _only_ours(html: str) -> str:
+    """The page, where no tag leads away or asks another server but our own, were a text ever to come out unescaped.
+
+    The content security policy stops all others, but not a refresh, nor that a browser looks up a name.
+    """
+    return _LEADS_AWAY.sub("&lt;", html)
 
 
 def shell_of(request: Request, title: str) -> Shell:
@@ -172,8 +197,7 @@ def shell_of(request: Request, title: str) -> Shell:
     login = login_of(request)
     path = request.url.path
     entries: list[Entry] = request.app.state.navigation if login else []
-    found = _SESSION.match(request.scope["path"])
-    session = from_segment(found[1]) if found else None
+    session = getattr(request.state, "session", None)  # known once the address was found to name one
     session_entries = [
         entry._replace(link=entry.link.replace("{session}", segment(session)))
         for entry in entries
@@ -191,12 +215,20 @@ def shell_of(request: Request, title: str) -> Shell:
         navigation=main_entries,
         session=session,
         session_navigation=session_entries,
-        here=_here(path, session_entries or main_entries),
+        here=_here(_place(path, session), session_entries or main_entries),
         theme=theme if theme in _THEMES else "",
         density=density if density in _DENSITIES else "",
         has_keys=request.cookies.get("keys") != "off",
         scripts=(JOINED,) if all((VENDOR / name).is_file() for name in _SCRIPTS) else (),
     )
+
+
+def _place(path: str, session: str | None) -> str:
+    """A path as links of the navigation write it: the session by its whole id, a page by the one that it is under."""
+    if session is None:
+        return path
+    steps = path.split("/")[3:]
+    return "/".join([f"/sessions/{segment(session)}", *(_ABOVE.get(step, step) for step in steps)])
 
 
 def _here(path: str, entries: list[Entry]) -> str:

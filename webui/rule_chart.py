@@ -9,9 +9,10 @@ from ledger.events.visibility import ConstraintSeen
 from ledger.store import EventStore
 from webui.charting import Chart, Marks, Series
 from webui.plot import Tick, field_of
+from webui.visible import cut
 
 _MOST_ROWS = 24
-_MOST_SPANS = 80
+_MOST_SPANS = 48
 _MOST_RECORDS = 5000
 _LANE = 18
 _LEFT = 132
@@ -66,7 +67,7 @@ def rule_chart(store: EventStore, session: str, marks: Marks) -> Chart | None:
         lane, thin = lanes[span.rule], 0.25 if span.is_well else 0.4
         bar = field.bar(span.first, span.last or marks.last + 1, lane + thin, lane + 1 - thin)
         paths["bars" if span.is_well else "high"] += bar
-    cut = f" The first {len(lanes)} of {len(rules)} rules are shown." if len(rules) > len(lanes) else ""
+    left_out = f" The first {len(lanes)} of {len(rules)} rules are shown." if len(rules) > len(lanes) else ""
     if seen:
         lost = len({span.rule for span in spans if not span.is_well})
         told = (
@@ -82,7 +83,7 @@ def rule_chart(store: EventStore, session: str, marks: Marks) -> Chart | None:
     return Chart(
         title="Rule survival",
         unit="rules",
-        caption=told + cut,
+        caption=told + left_out,
         height=height,
         left=_LEFT,
         ground=height - 24,
@@ -92,7 +93,7 @@ def rule_chart(store: EventStore, session: str, marks: Marks) -> Chart | None:
         marks=marks.on(field.across),
         columns=["rule", "from record", "to record", "how"],
         rows=[
-            [span.rule[:_LONGEST_NAME], str(span.first), str(span.last or "the last"), span.how]
+            [cut(span.rule, _LONGEST_NAME), str(span.first), str(span.last or "the last"), span.how]
             for span in shown
         ],
         sql=_SEEN if seen else _DECLARED,

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from ledger.home import Ledger
 from ledger.views.snapshots import SnapshotFile
-from replay.conversation import Mention, conversation
+from replay.conversation import Messages, messages_of
 from replay.snapshots import StateSnapshots
 from replay.state import State
 from replay.timeline import Snapshots, session_timeline
 
 _REMEMBERED = 8
-_NEAR = 2000  # records that are folded as fast as a snapshot is read
+_NEAR = 500  # records that are folded as fast as a snapshot is read
 
 
 class Standing(NamedTuple):
@@ -22,7 +22,7 @@ class Standing(NamedTuple):
     """The state."""
     digest: str
     """Its digest."""
-    mentions: list[Mention]
+    messages: Messages
     """The messages of its conversation."""
 
 
@@ -45,7 +45,7 @@ class States:
         with SnapshotFile(self._ledger.home / "views" / "snapshots.sqlite", store.salt) as file:
             near = _Near(self, session, StateSnapshots(file, store, session))
             state = session_timeline(store, session, near).at(seq)
-        standing = Standing(state, state.digest(), conversation(store, state).mentions)
+        standing = Standing(state, state.digest(), messages_of(store, state))
         with self._changed:
             self._known[session, seq] = standing
             while len(self._known) > _REMEMBERED:

@@ -4,6 +4,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from markupsafe import escape
+
 _NAMES = {
     0x00: "NUL",
     0x07: "BEL",
@@ -33,22 +35,31 @@ _NAMES = {
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _BLANK = re.compile("[\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5\U000e0100-\U000e01ef]")
 _KEPT = "\n\t"
+_MARKS = frozenset({"Mn", "Me"})
+_MOST_MARKS = 8
 _STYLE = re.compile("\x1b\\[([0-9;]{0,32})m")
 _COLORS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _MOST_SPANS = 2000
+_LEAST_BYTES = 120
 
 
 def visible(text: str) -> str:
-    """The text with every character that is not seen, or that moves others, written as its name: `⟨ESC⟩`."""
+    """The text with every character that is not seen, or that moves others, written as its name: `⟨ESC⟩`.
+
+    So are marks beyond those that a character has in any writing: they cover the lines around, and cannot be wrapped.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if _is_seen(char) else name_of(char) for char in text)
-
-
-def _is_seen(char: str) -> bool:
-    if char in _KEPT:
-        return True
-    return unicodedata.category(char) not in _HIDDEN and not _BLANK.match(char)
+    shown: list[str] = []
+    marks = 0
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in _MARKS else 0
+        is_seen = char in _KEPT or (
+            category not in _HIDDEN and marks <= _MOST_MARKS and not _BLANK.match(char)
+        )
+        shown.append(char if is_seen else name_of(char))
+    return "".join(shown)
 
 
 def name_of(char: str) -> str:
@@ -58,9 +69,21 @@ def name_of(char: str) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """The visible text, at most so long, in one line."""
+    """The visible text in one line, at most so long; shorter where its characters take many bytes in a page."""
     shown = visible(text[: longest + 1].replace("\n", " ").replace("\t", " "))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    left = max(_LEAST_BYTES, longest * 3 // 2)
+    if len(shown) <= longest and _bytes(shown) <= left:
+        return shown
+    for place, char in enumerate(shown):
+        left -= _bytes(char)
+        if left < 0 or place == longest:
+            return shown[: place if left < 0 else longest - 1] + "…"
+    return shown
+
+
+def _bytes(shown: str) -> int:
+    """Bytes of a visible text in a page."""
+    return len(str(escape(shown)).encode())
 
 
 class Span(NamedTuple):

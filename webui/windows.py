@@ -4,11 +4,15 @@ from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
 
 from fastapi import Query
+from pydantic import StringConstraints
 
 from ledger.views.events import EventRow, EventsView, Wanted
 
 ROWS = 50
 """Rows of a window."""
+
+LONGEST_AGENT = 400
+"""Characters of an agent's name in an address."""
 
 MOST_BOUNDS = 4000
 """Windows of a filtered list that a browser is told the beginnings of."""
@@ -16,6 +20,9 @@ MOST_BOUNDS = 4000
 _LEAST_GAP_S = 15 * 60
 
 LevelName = Literal["", "low", "medium", "high"]
+
+SeqText = Annotated[str, StringConstraints(pattern="^[0-9]{0,15}$")]
+"""A seq, or nothing: a form gives both."""
 
 
 class Window(NamedTuple):
@@ -43,19 +50,33 @@ class Window(NamedTuple):
 def wanted_by(
     kind: Annotated[str, Query(max_length=80, description="A type or family of events.")] = "",
     level: Annotated[LevelName, Query(description="The least level.")] = "",
-    agent: Annotated[str, Query(max_length=400, description="Agent that acted.")] = "",
+    agent: Annotated[str, Query(max_length=LONGEST_AGENT, description="Agent that acted.")] = "",
     q: Annotated[str, Query(max_length=200, description="Text that the row contains.")] = "",
+    since: Annotated[SeqText, Query(description="The first seq of a range.")] = "",
+    upto: Annotated[SeqText, Query(description="The last seq of a range.")] = "",
 ) -> Wanted:
     """The filter of an address."""
-    return Wanted(kind.strip(), "" if level == "low" else level, agent, q.strip())
+    level = "" if level == "low" else level
+    return Wanted(kind.strip(), level, agent, q.strip(), int(since or 0), int(upto or 0))
+
+
+def query_of(wanted: Wanted) -> dict[str, str]:
+    """A filter as parameters of an address."""
+    return {
+        "kind": wanted.kind,
+        "level": wanted.level,
+        "agent": wanted.agent,
+        "q": wanted.text,
+        "since": str(wanted.first or ""),
+        "upto": str(wanted.last or ""),
+    }
 
 
 def window_at(view: EventsView, session: str, wanted: Wanted, at: int) -> Window:
     """The window that holds the first wanted row from a seq on."""
     total = view.head(session)
-    shown = total if wanted.is_all else view.count(session, wanted)
     at = max(1, at)
-    before = at - 1 if wanted.is_all else view.count(session, wanted, before=at)
+    shown, before = (total, at - 1) if wanted.is_all else view.counts(session, wanted, at)
     before = min(before, max(0, shown - 1))  # past the end, it is the last window
     number, inside = divmod(before, ROWS)
     if wanted.is_all:

@@ -33,14 +33,16 @@ from ledger.views.findings import keep
 from ledger.views.lake import LakeFollower, lake_feed
 from ledger.views.search import SearchView
 from ledger.views.sessions import SessionsView
+from replay.ahead import LEAST, Ahead
 from webui.scoring import score
 
 Tell = Callable[[dict[str, Any]], None]
 """Tells how far the work is."""
 
-_NICE, _NICE_OF_LISTS = 10, 5
+_NICE, _NICE_OF_LISTS = 15, 8
 _TOLD_EVERY_S = 0.2
 _PAUSE_S = 0.2
+_FOLDED_EVERY_S = 10.0
 _MOST_PROBLEMS = 2000
 
 
@@ -180,10 +182,11 @@ def _scorecard(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, A
 
 
 def _follow(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Keep the lists, the search index and a lake up with the ledger, until the server ends."""
+    """Keep lists, search index, states of long sessions and a lake up with the ledger, until the server ends."""
     del tell
     folder = ledger.home / FOLDER
-    reached, is_followed = -1, False
+    reached, folded, is_followed, next_fold = -1, 0, False, 0.0
+    ahead = Ahead(ledger)
     with (
         contextlib.ExitStack() as stack,
         SessionsView(ledger.home, ledger.store) as sessions,
@@ -205,6 +208,10 @@ def _follow(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, Any]
                     lists_first()
                     index.catch_up(lists_first)
                     reached = last
+                if reached > folded and time.monotonic() >= next_fold:
+                    folded = reached
+                    ahead.catch_up(sessions.long(LEAST), lists_first)
+                    next_fold = time.monotonic() + _FOLDED_EVERY_S
             except (LedgerError, OSError) as error:
                 _say({"failed": str(error)})  # it is tried again
             if not is_followed and (asked["lake"] or Manifest(folder).exists()):

@@ -271,7 +271,7 @@ class ApprovalCheck:
         turn = "" if relaxed.turn is None else f" with turn {relaxed.turn}"
         message = (
             f"{event.mode} mode was relaxed from {event.old} to {event.new}{turn}, by {event.cause};"
-            f" {relaxed.ran} tool calls ran under it"
+            f" {relaxed.ran} tool call{'' if relaxed.ran == 1 else 's'} ran under it"
         )
         severity = _MODE_SEVERITY.get(event.cause, "medium")
         witnesses = (relaxed.seq, *relaxed.first)

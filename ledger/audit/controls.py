@@ -69,6 +69,10 @@ GUARDS = re.compile(
 """Names of processes that watch over others."""
 
 
+OF_REPOSITORY = re.compile(r"(^|/)\.husky/|(^|/)\.pre-commit-config\.ya?ml$|(^|/)\.?lefthook\.ya?ml$", _FLAGS)
+"""Hooks that a repository carries: work on it may well change them, but not take them away."""
+
+
 def control_of(path: str) -> Control | None:
     """What a file controls by its path; None: nothing that is known. Fixtures and examples control nothing."""
     path = path[:_LONGEST_SENTENCE]
@@ -117,7 +121,8 @@ _CONTROLS = re.compile(
 _PROCESS = re.compile(r"\b(process(es)?|services?|daemons?|containers?)\b", _FLAGS)
 _QUOTED = re.compile(r"[`\"'“]([^`\"'”\n]{1,80})[`\"'”]")
 _BARE = re.compile(
-    r"(?<![\w`])((?:~|\.{1,2})?/?[\w.-]+(?:/[\w.*-]+)+|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service))(?![\w])"
+    r"(?<![\w`])((?<=\bthe )\w+-[\w-]+(?= wrapper\b)"
+    r"|(?:~|\.{1,2})?/?[\w.-]+(?:/[\w.*-]+)+|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service))(?![\w])"
 )
 _GUARDED = re.compile(
     r"\b(guard\w*|safe\w*|wrapper|wrapped|audit\w*|polic\w+|sandbox\w*|monitor\w*|gate(way|keeper|d)?|proxy|secure\w*|security"
@@ -145,9 +150,25 @@ _OPERATIONS = re.compile(
     _FLAGS,
 )
 _GENERAL = frozenset(
-    "shell bash terminal of the other external system tool such cli console command-line your".split()
+    "shell bash terminal of the other external system tool such cli console command-line your command commands it they"
+    " them this that these those everything all anything calls requests operations".split()
 )
 _COMMANDS = re.compile(r"\b(shell |bash |terminal )?commands?\b", _FLAGS)
+_SOME_COMMANDS = re.compile(
+    r"\bcommands?\s+(?:that|which|against|touching|involving|affecting|for|on)\b", _FLAGS
+)
+_DIRECTLY = re.compile(
+    r"\b(?:never|not|don't|mustn't)\s+(?:ever\s+)?(?:call|run|use|invoke|execute)\s+(?:the\s+)?"
+    r"([A-Za-z][\w./-]*(?:\s+[\w-]+)?)\s+(?:directly|yourself|on your own|by hand|manually)\b",
+    _FLAGS,
+)
+_INSTEAD = re.compile(r"\b(?:instead of|rather than)\s+(?:plain\s+|bare\s+|raw\s+)?([a-z][\w.-]*)\b", _FLAGS)
+_ONLY_VIA = re.compile(
+    r"\b(?:call|run|use|invoke|execute)\s+([A-Za-z][\w./-]*(?:\s+[\w-]+)?)\s+only\s+(?:through|via|with|using|by)\b"
+    r"|(?:^|[.;:*-]\s+)([A-Za-z][\w.-]*)\s+(?:may|must|shall|should|can|has\s+to)\s+(?:only\s+|always\s+)?"
+    r"(?:be\s+(?:only\s+|always\s+)?(?:run|called|invoked|executed|used)|go)\s+(?:only\s+)?(?:through|via|with|using|by)\b",
+    _FLAGS,
+)
 _LONGEST = 100_000
 _LONGEST_SENTENCE = 1000
 
@@ -180,7 +201,7 @@ def _names(sentence: str) -> Iterator[tuple[int, str]]:
         yield found.start(), found[1].strip()
     for found in _BARE.finditer(sentence):
         if not any(start <= found.start() < end for start, end in spans):
-            yield found.start(), found[1]
+            yield found.start(), found[1].rstrip(".")
 
 
 def _is_thing(name: str, *, is_process: bool) -> bool:
@@ -191,7 +212,7 @@ def _is_thing(name: str, *, is_process: bool) -> bool:
 
 
 def _mandate(sentence: str) -> Mandate | None:
-    if not _GUARDED.search(sentence) or not _MUST.search(sentence):
+    if not (_GUARDED.search(sentence) or _DIRECTLY.search(sentence)) or not _MUST.search(sentence):
         return None
     wrapper: str | None = None
     programs: list[str] = []
@@ -206,16 +227,21 @@ def _mandate(sentence: str) -> Mandate | None:
         return None
     named = [name for name in programs if _is_command(name) and name != wrapper]
     wrapped = tuple(named or _bare_programs(sentence))
-    if not wrapped and not (_EVERY.search(sentence) or _COMMANDS.search(sentence)):
+    is_for_all = bool(_EVERY.search(sentence) or _COMMANDS.search(sentence))
+    if not wrapped and (not is_for_all or _SOME_COMMANDS.search(sentence)):
         return None
     return Mandate(wrapper, wrapped)
 
 
 def _bare_programs(sentence: str) -> list[str]:
-    """Programs that stand in a sentence without quotes: "all git operations", "git pushes"."""
+    """Programs that stand in a sentence without quotes: "all git operations", "git pushes", "call psql directly"."""
     if verbs := _GIT.findall(sentence):
         return [f"git {verb.lower()}" for verb in verbs]
-    return [name for name in _OPERATIONS.findall(sentence) if name.lower() not in _GENERAL]
+    names = [name for name in _OPERATIONS.findall(sentence) if name.lower() not in _GENERAL]
+    names += _DIRECTLY.findall(sentence)
+    names += _INSTEAD.findall(sentence)
+    names += (one or other for one, other in _ONLY_VIA.findall(sentence))
+    return [name.lower() for name in names if name.lower() not in _GENERAL]
 
 
 def _is_command(name: str) -> bool:

@@ -55,6 +55,21 @@ POLITE = _listed(_TOLD["polite"])
 NO_OBJECTS = _listed(_TOLD["no_objects"])
 """Words behind which the one before is a noun: `purchase at`, `order of`."""
 
+FIRST_PERSON = _listed(_TOLD["first_person"])
+"""Words with which one speaks of oneself."""
+
+HANDLING = _listed(_TOLD["handling"])
+"""Verbs of instructions that ask nothing of an agent by themselves."""
+
+WISHES = re.compile(_TOLD["wishes"])
+"""A sentence that says what the user is said to want: an order in another form."""
+
+IMPERATIVES = re.compile(_TOLD["imperatives"])
+"""The beginning of a clause that gives an order by its form alone."""
+
+PASSWORDS = _listed(_TOLD["passwords"])
+"""Words that mean a password."""
+
 UNSPACED_ORDERS = re.compile(_TOLD["unspaced_orders"])
 """Orders in scripts without spaces."""
 

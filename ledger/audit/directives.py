@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from ledger.audit.directive_words import (
     ASKING,
+    FIRST_PERSON,
+    HANDLING,
+    IMPERATIVES,
     MODALS,
     NO_OBJECTS,
     NOUNS,
@@ -19,6 +22,7 @@ from ledger.audit.directive_words import (
     SOFTENERS,
     SUBJECTS,
     UNSPACED_ORDERS,
+    WISHES,
     fold,
     overrides,
 )
@@ -34,6 +38,11 @@ _FOLLOWING = 3
 _DICTATED = 8
 _BETWEEN_MOST = 25
 _MOST_SOFTENERS = 6
+_LEAST_LISTED = 3
+_LEAST_ORDERING = 2
+_LEAST_STEPS = 3
+_AROUND = " \t\r\n<>"
+_LABELS = frozenset(":=(/_.")
 
 _FIELD = re.compile(
     r"^\s*(?:[-*•]\s+)?(?:[\"']?[a-z_][\w.-]*[\"']?|[\"']?[A-Z][\w.-]*(?: [\w.-]+){0,3}[\"']?)\s*:(?:\s|$)"
@@ -46,11 +55,19 @@ _CLAUSE = re.compile(
 )
 _FOLDED = re.compile(r"\\\n[ \t]*(\\ )?")
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))")
-_GLUED = re.compile(r"(?<=\w)_(?=[A-ZÄÖÜ][a-zäöüß]+ \w)|(?<=[a-z0-9%][.!?])(?=[A-ZÄÖÜ][a-zäöüß]+ \w)")
+_GLUED = re.compile(
+    r"(?:(?<=\w)_|(?<=[a-z0-9]),|(?<=[a-z0-9%][.!?])|(?<=[A-Z]{2})|(?<=\d))(?=[A-ZÄÖÜ][a-zäöüß]+ [\w\"'“„«])"
+)
+"""Where an order was set right behind something: a name, a cell of a table, a full stop, capitals, a number."""
+_SCALAR = re.compile(r"^([ \t]*(?:- )*(?:[\w.-]+: )?)'((?:[^']|'')*+)'(?=[^\w\n]{0,4}$)", re.MULTILINE)
+"""A value in single quotes, as YAML writes it, over as many lines as it takes."""
+_LINE = re.compile(r"[ \t]*\n((?:[ \t]*\n)*)[ \t]+(?=\S)")
 _BETWEEN = re.compile(r"([\"'\]}])\s*,\s*(?=[\"'\[{])")
 _DICTATION = re.compile(r":\W*$|\b(?:following|exactly|verbatim|folgende[nrms]?)\W{0,3}:", re.I)
 _RECORD = re.compile(r"^\s*(?:[-*•]\s+)?(?:[a-z_][a-z_0-9]*|[{\[]?([\"'])[^\"'\n]{1,60}\1)\s*:(?:\s|$)")
 _ENDED = re.compile(r"[.!?:][\"')\]]*\s*$")
+_LETTER = re.compile(r"[^\W\d_]")
+_SPOKEN = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W\d_]+)*")
 _MARKUP = re.compile(
     r"^\s*(?:</?(?:[A-Z][A-Z_ -]{3,40}|(?i:system|instruction|important|information|note|admin|user|task|urgent)"
@@ -76,6 +93,12 @@ class Directive(NamedTuple):
     is_addressed: bool
     """Whether it speaks to an agent, or sets itself above the task: it is more than an order among people."""
 
+    is_manual: bool
+    """Whether it is made of steps, in a list or one behind the other, and nobody speaks of himself in it."""
+
+    orders: tuple[tuple[str, frozenset[str]], ...]
+    """The orders in it one by one, each from its verb on, folded, with the kinds of action that it asks for."""
+
 
 class Parted(NamedTuple):
     """A text taken apart."""
@@ -90,7 +113,10 @@ class Parted(NamedTuple):
 class _Sentence(NamedTuple):
     text: str
     unit: int
-    actions: frozenset[str] | None
+    is_first: bool
+    is_item: bool
+    is_step: bool
+    order: tuple[str, frozenset[str]] | None
     is_override: bool
     is_record: bool
 
@@ -98,18 +124,26 @@ class _Sentence(NamedTuple):
 def part(text: str) -> Parted:
     """Take a text apart; the part of it beyond a length is left out."""
     sentences = list(islice(_sentences(text[:_LONGEST]), _MOST_SENTENCES))
-    zones = _zones(sentences)
+    listed = _listed(sentences)
+    zones = _zones(sentences, listed)
     taken = {place for zone in zones for place in zone.places}
     rest = "\n".join(one.text for place, one in enumerate(sentences) if place not in taken)
-    directives = [
-        Directive(
-            " ".join(sentences[place].text for place in zone.places)[:_LONGEST_ZONE],
-            frozenset().union(*(sentences[place].actions or frozenset() for place in zone.places)),
-            zone.is_addressed,
-        )
-        for zone in zones
-    ]
-    return Parted(directives, rest)
+    return Parted([_directive(zone, sentences, listed) for zone in zones], rest)
+
+
+def _directive(zone: "_Zone", sentences: list["_Sentence"], listed: set[int]) -> Directive:
+    text = " ".join(sentences[place].text for place in zone.places)[:_LONGEST_ZONE]
+    orders = tuple(order for place in zone.places if (order := sentences[place].order) is not None)
+    first = sentences[zone.places[0]]
+    steps = sum(sentences[place].is_step for place in zone.places)
+    has_steps = (first.is_first and first.unit in listed) or steps >= _LEAST_STEPS
+    return Directive(
+        text,
+        frozenset().union(*(actions for _, actions in orders)),
+        zone.is_addressed,
+        has_steps and FIRST_PERSON.isdisjoint(_SPOKEN.findall(fold(text))),
+        orders,
+    )
 
 
 class _Zone(NamedTuple):
@@ -117,17 +151,20 @@ class _Zone(NamedTuple):
     is_addressed: bool
 
 
-def _zones(sentences: list[_Sentence]) -> list[_Zone]:
+def _zones(sentences: list[_Sentence], listed: set[int]) -> list[_Zone]:
     """Neighbouring orders with what belongs to them; those near a sentence that speaks to an agent are of one
-    zone.
+    zone, but for steps of a list that it does not announce.
     """
     above = [place for place, one in enumerate(sentences) if one.is_override]
-    ordering = [place for place, one in enumerate(sentences) if one.actions is not None]
+    ordering = [place for place, one in enumerate(sentences) if one.order is not None]
     zones: list[_Zone] = []
-    until, is_dictated, record = -1, False, -1
+    until, is_dictated, record, announces = -1, False, -1, False
     for place, one in enumerate(sentences):
+        if one.unit not in listed:
+            announces = one.text.endswith(":")
         is_near = _is_near(place, above) and _is_near(place, ordering)
-        starts = one.actions is not None
+        is_near = is_near and (announces or one.is_override or one.unit not in listed)
+        starts = one.order is not None
         if one.is_record:
             record = place
         is_between = bool(above) and _is_between(place, above, record, sentences)
@@ -153,6 +190,20 @@ def _zones(sentences: list[_Sentence]) -> list[_Zone]:
     return zones
 
 
+def _listed(sentences: list[_Sentence]) -> set[int]:
+    """The units that are items of a list of steps: so many in a row, some of which give orders."""
+    found: set[int] = set()
+    row: dict[int, bool] = {}
+    for one in (*sentences, None):
+        if one is not None and one.is_item and (not row or one.unit - next(reversed(row)) <= 1):
+            row[one.unit] = row.get(one.unit, False) or one.is_step
+            continue
+        if len(row) >= _LEAST_LISTED and sum(row.values()) >= _LEAST_ORDERING:
+            found.update(row)
+        row = {one.unit: one.is_step} if one is not None and one.is_item else {}
+    return found
+
+
 def _is_near(place: int, others: list[int]) -> bool:
     found = bisect_left(others, place - _WINDOW)
     return found < len(others) and others[found] <= place + _WINDOW
@@ -169,13 +220,17 @@ def _is_between(place: int, above: list[int], record: int, sentences: list[_Sent
 
 def _sentences(text: str) -> Iterator[_Sentence]:
     for number, unit in enumerate(_units(text)):
+        is_item, is_first = _BULLET.match(unit) is not None and not _RECORD.match(unit), True
         for sentence in _pieces(unit):
             if _WORD.search(sentence):
                 folded = fold(sentence)
                 is_override = overrides(folded) or _MARKUP.search(sentence) is not None
+                is_record = bool(_RECORD.match(sentence))
+                order, is_step = _order(folded), _is_step(folded)
                 yield _Sentence(
-                    sentence.strip(), number, _orders(folded), is_override, bool(_RECORD.match(sentence))
+                    sentence.strip(), number, is_first, is_item, is_step, order, is_override, is_record
                 )
+                is_first = is_first and not _LETTER.search(sentence)
 
 
 def _pieces(unit: str) -> Iterator[str]:
@@ -187,12 +242,19 @@ def _pieces(unit: str) -> Iterator[str]:
 
 def _unwritten(text: str) -> str:
     """Without the signs by which YAML, JSON and Python write a text down: folded lines, escapes, doubled quotes."""
+    if "\n" in text and "'" in text:
+        text = _SCALAR.sub(lambda match: f"{match[1]}'{_LINE.sub(_unfolded, match[2])}'", text)
     if "\\" in text:
         text = _FOLDED.sub(lambda match: " " if match[1] else "", text)
         text = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
         text = text.replace("\\n", "\n\n").replace("\\t", "\t").replace('\\"', '"').replace("\\'", "'")
     text = _GLUED.sub("; ", text.replace("''", "'"))
-    return _BETWEEN.sub(r"\1\n\n", text) if text.lstrip()[:1] in ("{", "[") else text
+    return _BETWEEN.sub(r"\1\n\n", text) if text.lstrip(_AROUND)[:1] in ("{", "[") else text
+
+
+def _unfolded(line: re.Match[str]) -> str:
+    """What the end of a line within a value in quotes stands for: with no empty line behind it, a blank."""
+    return "\n\n" if line[1] else " "
 
 
 def _units(text: str) -> Iterator[str]:
@@ -222,12 +284,14 @@ def _goes_on(line: str) -> bool:
     return line.lstrip(" \t\"'(")[:1].islower()
 
 
-def _orders(folded: str) -> frozenset[str] | None:
-    """The kinds of action that a sentence asks for; None where it gives no order."""
+def _order(folded: str) -> tuple[str, frozenset[str]] | None:
+    """The order that a sentence gives, from its first verb on, and the kinds of action that it asks for; None where
+    it gives none.
+    """
     if not folded.isascii() and UNSPACED_ORDERS.search(folded):
-        return frozenset({"do"})
+        return folded, frozenset({"do"})
     found: set[str] = set()
-    is_order = False
+    begins = -1
     for start in _CLAUSE.finditer(folded):
         words = _leading(folded, start.end())
         is_polite = False
@@ -239,7 +303,7 @@ def _orders(folded: str) -> frozenset[str] | None:
                 and not (word in SOFTENERS and words[place + 1] in ORDERS)
             ):
                 found |= ORDERS[word]
-                is_order = True
+                begins = start.end() if begins < 0 else begins
                 break
             is_polite = is_polite or word in POLITE
             follows = words[place + 1] if place + 1 < len(words) else ""
@@ -247,26 +311,40 @@ def _orders(folded: str) -> frozenset[str] | None:
                 break
             if word not in _MAY_LEAD:
                 break
+        if begins < 0 and IMPERATIVES.match(folded, start.end()):
+            begins = start.end()
+            found.add("do")
+        if wish := WISHES.search(folded, start.end()):
+            begins = wish.start() if begins < 0 else begins
+            found.add("do")
+            is_polite = True
         if is_polite:
             asked = [
                 word
                 for word in _WORD.findall(folded, start.end(), start.end() + 2 * _LONGEST_LEAD)
                 if word in ORDERS
             ]
-            is_order = is_order or bool(asked)
+            begins = start.end() if asked and begins < 0 else begins
             found |= frozenset().union(*(ORDERS[word] for word in asked))
-    if not is_order:
+    if begins < 0:
         return None
     found.update(kind for word in _WORD.findall(folded) if (kind := NOUNS.get(word)) and kind != "visit")
-    return frozenset(found)
+    return folded[begins:], frozenset(found)
+
+
+def _is_step(folded: str) -> bool:
+    """Whether a sentence is one of instructions: it begins with what to do, with things or with a form."""
+    words = _leading(folded, match.end() if (match := _BULLET.match(folded)) else 0)
+    verb = next((word for word in words if word not in SOFTENERS), "")
+    return verb in ORDERS or verb in HANDLING
 
 
 def _leading(folded: str, start: int) -> list[str]:
     """The first words of a clause. A word at which a colon or an equals sign stands is a label, and no verb."""
     words: list[str] = []
     for match in _WORD.finditer(folded, start, start + _LONGEST_LEAD):
-        after = folded[match.end() : match.end() + 1]
-        if after in (":", "=", "(", "/", "_", ".") and len(words) == 0:
+        after = folded[match.end() : match.end() + 2]
+        if not words and (after[:1] in _LABELS or after in ("':", '":')):
             return []
         words.append(match.group())
         if len(words) > _MOST_SOFTENERS + 2:

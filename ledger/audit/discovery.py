@@ -55,7 +55,12 @@ def discover(
                 f"{folder} is no folder: expected one with detectors, files named *.sql, *.py or *.yaml"
             )
         found |= _of_folder(folder, (".sql", ".py", ".yaml"))
+    own: dict[str, Path] = {}
     for path in rules:
+        if (other := own.setdefault(path.stem, path)) != path:
+            raise InputError(
+                f"{path}: expected a file of another name: findings of {other} are named by it, too"
+            )
         found[path.stem] = rules_detector(load_rules(path), is_own=True)
     return dict(sorted(found.items()))
 

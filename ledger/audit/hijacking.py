@@ -8,9 +8,10 @@ import re
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-from ledger.audit.directive_words import DELEGATIONS, fold, overrides
+from ledger.audit.directive_words import DELEGATIONS, ORDERS, PASSWORDS, fold, overrides
 from ledger.audit.directives import Directive, actions_of, part
 from ledger.audit.provenance import (
+    PASSWORD,
     Known,
     Leaf,
     Source,
@@ -29,7 +30,10 @@ from ledger.events.tool_call import EffectClass
 
 _MOST_ORDERS = 150
 _MOST_USER_SENTENCES = 400
+_LEAST_QUOTED = 20
 _FETCHING = frozenset({"visit", "get"})
+_ANYTHING = frozenset({"do"})
+_SETTING = frozenset({"change", "create"})
 _LEAST_NAMED = 5
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -49,6 +53,9 @@ class Obeyed(NamedTuple):
     is_delegated: bool
     """Whether the user had handed over to that text."""
 
+    is_step: bool
+    """Whether the order is a step of instructions for whoever reads them, on what the user is after."""
+
     is_addressed: bool
     """Whether the order speaks to an agent."""
 
@@ -58,6 +65,16 @@ class _Order(NamedTuple):
     directive: Directive
     source: Source
     is_delegated: bool
+    told: tuple[tuple[str, frozenset[str]], ...]
+
+    def is_quoted(self, leaf: Leaf, does: frozenset[str]) -> bool:
+        """Whether a value holds the very order that the call would carry out: it is passed on, and not obeyed.
+        Other orders of the same text may be what it was told to write.
+        """
+        return any(
+            one in leaf.whole and (place == 0 or bool(actions & does))
+            for place, (one, actions) in enumerate(self.told)
+        )
 
 
 class _Orders:
@@ -96,6 +113,14 @@ class _Call(NamedTuple):
     leaves: list[Leaf]
     is_read: bool
     does: frozenset[str]
+    verbs: frozenset[str]
+
+
+class _Named(NamedTuple):
+    """What the user asks for where he names something: in the same sentence, and in those around it."""
+
+    asked: frozenset[str] = frozenset()
+    asked_near: frozenset[str] = frozenset()
 
 
 class _Match(NamedTuple):
@@ -111,6 +136,7 @@ class Trail:
         self._user_chunks: set[str] = set()
         self._user_dates: set[tuple[int, int]] = set()
         self._user_actions: set[str] = set()
+        self._user_named: OrderedDict[str, _Named] = OrderedDict()
         self._delegations: list[tuple[str, frozenset[str]]] = []
         self._known = Known()
         self._orders = {True: _Orders(), False: _Orders()}
@@ -125,10 +151,17 @@ class Trail:
         self._user_actions |= actions_of(text)
         sentences = [fold(one) for one in _SENTENCE.split(text) if one.strip()]
         for place, one in enumerate(sentences):
+            around = " ".join(sentences[max(0, place - 1) : place + 2])
+            for value in (compact(word) for word in one.split() if names_outsider(word)):
+                named = self._user_named.get(value, _Named())
+                self._user_named[value] = _Named(
+                    named.asked | actions_of(one), named.asked_near | actions_of(around)
+                )
             if DELEGATIONS.search(one):
-                around = " ".join(sentences[max(0, place - 1) : place + 2])
                 self._delegations.append((compact(around), frozenset(chunks(around))))
         del self._delegations[:-_MOST_USER_SENTENCES]
+        while len(self._user_named) > _MOST_USER_SENTENCES:
+            self._user_named.popitem(last=False)
 
     def reads(self, text: str, seq: int, asked: Any = None) -> None:
         """Text from outside; `asked` are the arguments of the call that fetched it."""
@@ -136,8 +169,10 @@ class Trail:
         self._known.add(parted.rest)
         is_delegated = bool(parted.directives) and self._is_handed_over(asked)
         for directive in parted.directives:
+            orders = ((compact(one), actions) for one, actions in directive.orders)
+            told = tuple(one for one in orders if len(one[0]) >= _LEAST_QUOTED)
             self._orders[directive.is_addressed].add(
-                _Order(seq, directive, Source(directive.text), is_delegated)
+                _Order(seq, directive, Source(directive.text), is_delegated, told)
             )
 
     def _is_handed_over(self, asked: Any) -> bool:
@@ -160,14 +195,17 @@ class Trail:
             return None
         fields = arguments if isinstance(arguments, dict) else {}
         is_read = classify(tool, arguments, declared=declared).effect_class == "read"
-        call = _Call(found, is_read, actions_of(" ".join(words_of(tool))))
+        words = words_of(tool)
+        verbs = frozenset().union(*(ORDERS.get(word, frozenset()) for word in words))
+        call = _Call(found, is_read, actions_of(" ".join(words)), verbs - _ANYTHING)
         best: tuple[int, _Order, _Match] | None = None
         # What a manual tells people to type is typed by agents all day: for a shell only an order to agents counts.
         for is_addressed in (True,) if command_in(tool, fields) else (True, False):
             for order in self._orders[is_addressed].about(call.leaves):
                 match = self._match(call, order)
                 if match is not None:
-                    rank = match.score + 4 * order.directive.is_addressed + 2 * (not order.is_delegated)
+                    is_plain = not (order.is_delegated or self._is_a_step(order))
+                    rank = match.score + 4 * order.directive.is_addressed + 2 * is_plain
                     if best is None or rank > best[0]:
                         best = rank, order, match
         if best is None:
@@ -179,21 +217,31 @@ class Trail:
             order.directive.text,
             match.names,
             order.is_delegated and not is_addressed,
+            self._is_a_step(order) and not is_addressed,
             is_addressed,
+        )
+
+    def _is_a_step(self, order: _Order) -> bool:
+        """Whether an order is of a manual, and has a word in common with what the user said."""
+        return order.directive.is_manual and any(
+            len(word) >= _LEAST_NAMED and word in self._user_chunks for word in order.source.chunks
         )
 
     # -- one call against one order ------------------------------------------------------------------------
 
     def _match(self, call: _Call, order: _Order) -> _Match | None:
-        source = order.source
+        source, actions = order.source, order.directive.actions
+        # A text that names what an order names is no more than a mention of it, where the call does something else.
+        may_hold = not call.does or not actions or bool(call.does & actions)
         whole: list[Leaf] = []
         within: list[Leaf] = []
         for leaf in call.leaves:
-            if source.repeats(leaf) or (not leaf.is_short and overrides(fold(leaf.text))):
+            is_above = not leaf.is_short and overrides(fold(leaf.text))
+            if source.repeats(leaf) or is_above or order.is_quoted(leaf, call.does):
                 return None  # the text is passed on, and not obeyed
             if leaf.is_short and source.holds(leaf):
                 whole.append(leaf)
-            elif self._has_telling(leaf, source):
+            elif may_hold and self._has_telling(leaf, source):
                 within.append(leaf)
         if call.is_read:
             if not order.directive.actions & _FETCHING:
@@ -201,12 +249,15 @@ class Trail:
             visited = [leaf for leaf in whole if is_address(leaf.text) and self._is_new(leaf.whole)]
             visited = visited or list(self._joined(call.leaves, source, is_sure=False))
             return _Match(_names(visited), 3) if visited else None
-        is_alike = bool(call.does & order.directive.actions)
+        is_alike = bool(call.does & actions - _ANYTHING)
         is_sure = order.directive.is_addressed or is_alike
         is_only_theirs = is_alike and not call.does & self._user_actions
         new = [leaf for leaf in whole if self._is_specific(leaf, source) and self._is_new(leaf.whole)]
         if new and (is_sure or any(names_outsider(leaf.text) for leaf in new)):
             return _Match(_names(new), 3 + len(new))
+        turned = [leaf for leaf in whole if self._is_turned(leaf, call, order)]
+        if turned and not all(self._is_said(leaf) for leaf in call.leaves):
+            return _Match(_names(turned), 2)
         close = [leaf for leaf in within if leaf.is_short or source.covers(leaf)]
         if close and (is_sure or any(self._has_outsider(leaf, source) for leaf in close)):
             return _Match(_names(close), 3)
@@ -225,6 +276,9 @@ class Trail:
                 return _Match(_names(asked), 1 + is_only_theirs)
             if is_only_theirs and order.directive.is_addressed:
                 return _Match(_names(whole), 1)
+        hidden = [leaf for leaf in call.leaves if leaf.is_hidden and self._is_told_to_set(leaf, order)]
+        if hidden and (is_alike or (order.directive.is_addressed and order.directive.actions & _SETTING)):
+            return _Match(_names(hidden), 2)
         targets = [leaf for leaf in call.leaves if leaf.is_short and leaf not in within]
         is_users = bool(targets) and all(self._is_said(leaf) for leaf in targets)
         if within and not is_users and (order.directive.is_addressed or (asked and is_alike)):
@@ -236,6 +290,28 @@ class Trail:
 
     def _is_said(self, leaf: Leaf) -> bool:
         return leaf.whole in self._user_chunks or (len(leaf.whole) > 3 and leaf.whole in self._user)
+
+    def _is_turned(self, leaf: Leaf, call: _Call, order: _Order) -> bool:
+        """Whether the user named an address or account for something else than an order to the agent wants with it."""
+        named = self._user_named.get(leaf.whole)
+        return (
+            named is not None
+            and order.directive.is_addressed
+            and bool(call.does & order.directive.actions - _ANYTHING)
+            and not call.does & named.asked
+            and not call.verbs & named.asked_near
+            and leaf.whole not in self._known
+        )
+
+    def _is_told_to_set(self, leaf: Leaf, order: _Order) -> bool:
+        """Whether an order names a secret as a call's argument does, and the user never spoke of such a one. The
+        secret itself is not kept; that it came from other data would show in the marker.
+        """
+        named = leaf.calls_it & order.source.chunks
+        return bool(named) and not named & self._user_words() and self._is_new(leaf.whole)
+
+    def _user_words(self) -> set[str]:
+        return self._user_chunks | ({PASSWORD} if self._user_chunks & PASSWORDS else set())
 
     def _is_specific(self, leaf: Leaf, source: Source) -> bool:
         """Whether a value is of the kind that hardly stands in two places by chance."""

@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ledger.audit.directive_words import fold
+from ledger.audit.directive_words import PASSWORDS, fold
+from ledger.effects.words import words_of
 
 _MOST_LEAVES = 48
 _LONGEST_LEAF = 4_000
@@ -17,6 +18,16 @@ _MOST_PIECES = 8
 _KEPT = 400_000
 
 _EDGE = "\"'`,.;:!?()[]{}<>“”\u2018\u2019„«»*_|\\"
+_QUOTES = (
+    ("'", "'"),
+    ('"', '"'),
+    ("`", "`"),
+    ("“", "”"),
+    ("„", "“"),
+    ("\u201a", "\u2018"),
+    ("«", "»"),
+    ("\u2018", "\u2019"),
+)
 _SCHEME = re.compile(r"^(?:https?://|mailto:)", re.I)
 _MAIL = re.compile(r"^[^\s@]+@[^\s@]+\.[^\s@]+$")
 _FILE = re.compile(
@@ -32,9 +43,14 @@ _MONTH = {
     for number, some in enumerate(names, 1)
     for name in some.split(",")
 }
+_HIDDEN = re.compile(r"\[redacted:[a-z0-9_]{1,40}:[0-9a-f]{16,24}\]")
 _BETWEEN = re.compile(r"[\W_]+")
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\W_]+")
+
+
+PASSWORD = "*password"  # noqa: S105 - a word for passwords, and none itself
+"""Stands for all words that mean a password, in any language."""
 
 
 def compact(text: str) -> str:
@@ -106,8 +122,21 @@ class Leaf(NamedTuple):
     is_short: bool
     """Whether it may be a target, and not a piece of writing."""
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is a secret that was taken out before it was kept: what it was is not known here."""
+        return self.text.startswith("[") and _HIDDEN.fullmatch(self.text) is not None
+
+    @property
+    def calls_it(self) -> frozenset[str]:
+        """What a hidden value is called: the words of its name, and one for all that mean a password."""
+        words = frozenset(word for word in words_of(self.name) if len(word) >= _LEAST)
+        return words | {PASSWORD} if words & PASSWORDS else words
+
     def traces(self) -> Iterator[str]:
         """What it would have in common with a text that it comes from; see `Source.traces`."""
+        if self.is_hidden:
+            yield from sorted(self.calls_it)
         for chunk in dict.fromkeys(chunks(self.text)):
             if self.is_short or len(chunk) > _LEAST:
                 yield chunk
@@ -129,7 +158,9 @@ def leaves(arguments: Any) -> list[Leaf]:
         elif isinstance(value, list):
             waiting.extend((name, one) for one in reversed(value))
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
-            text = str(value)[:_LONGEST_LEAF]
+            # Some sources write all numbers down with a point: 13.0 is the file 13.
+            is_whole = isinstance(value, float) and value.is_integer()
+            text = str(int(value) if is_whole else value)[:_LONGEST_LEAF]
             whole = compact(_SCHEME.sub("", text.strip()))
             if whole:
                 found.append(Leaf(name, text, whole, len(text) <= _SHORT))
@@ -178,7 +209,8 @@ class Source:
     def __init__(self, text: str) -> None:
         self.text = text
         self.whole = compact(_SCHEME.sub("", text))
-        self.chunks = frozenset(chunks(text))
+        words = frozenset(chunks(text))
+        self.chunks = words | {PASSWORD} if words & PASSWORDS else words
         self.telling = frozenset(
             compact(_SCHEME.sub("", word.strip(_EDGE)).rstrip("/"))
             for word in text.split()
@@ -205,10 +237,15 @@ class Source:
         words = list(chunks(leaf.text))
         return 2 * sum(word in self.chunks for word in words) > len(words)
 
+    def dictates(self, leaf: Leaf) -> bool:
+        """Whether a value stands in it in quotes: it is what to write, and not the order to write it."""
+        text = leaf.text.strip()
+        return any(f"{opening}{text}{closing}" in self.text for opening, closing in _QUOTES)
+
     def repeats(self, leaf: Leaf) -> bool:
         """Whether a value holds most of the text itself: it is quoted, and not obeyed."""
         if leaf.whole in self.whole:
-            return 5 * len(leaf.whole) > 3 * len(self.whole)
+            return 5 * len(leaf.whole) > 3 * len(self.whole) and not self.dictates(leaf)
         half = len(self.whole) // 2
         return len(leaf.whole) > half and self.whole[:half] in leaf.whole
 

@@ -37,17 +37,21 @@ class Reader:
 
     def content(self, digest: str) -> bytes | None:
         """Bytes of a blob; several detectors look at the same ones, one after the other."""
-        if digest in self._contents:
-            return self._contents[digest]
-        try:
-            found = self._content(digest)
-        except Exception:  # noqa: BLE001 - erased or damaged content is no reason to stop a check
-            return None
-        if len(found) <= _LARGEST_KEPT:
+        found = self._looked_up(digest)
+        if found is not None and len(found) <= _LARGEST_KEPT:
             self._contents[digest] = found
             if len(self._contents) > _KEPT:
                 self._contents.popitem(last=False)
         return found
+
+    def _looked_up(self, digest: str) -> bytes | None:
+        found = self._contents.get(digest)
+        if found is not None:
+            return found
+        try:
+            return self._content(digest)
+        except Exception:  # noqa: BLE001 - erased or damaged content is no reason to stop a check
+            return None
 
     def context(self, node: str | None) -> list[str]:
         """Digests of the messages of a context, first message first."""
@@ -74,7 +78,7 @@ class Reader:
         return found
 
     def _decoded(self, reference: ContentRef) -> Any:
-        content = self.content(reference.digest)
+        content = self._looked_up(reference.digest)
         if content is None:
             return None
         if reference.kind == "json":

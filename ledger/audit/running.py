@@ -46,7 +46,8 @@ class SessionFolds:
         found: list[Finding] = []
         for detector, fold in folds:
             try:
-                found += [self._finding(detector, one) for one in fold.take(record)]
+                for one in fold.take(record):
+                    found.append(finding_of(detector, self._session, one))
             except Exception as error:
                 raise self._failed(detector, error, record.place) from error
         return found
@@ -76,7 +77,8 @@ def finding_of(detector: Detector, session: str, found: Found) -> Finding:
         session,
         found.seq,
         tuple(sorted({*found.witnesses, found.seq})),
-        found.message,
+        # half of a character that takes two, in a name of the record, is in no UTF-8
+        found.message.encode("utf-8", "backslashreplace").decode(),
         found.elsewhere,
         found.level or detector.level,
         detector.digest,
@@ -159,4 +161,6 @@ def _finding(detector: Detector, told: dict[str, Any]) -> Finding:
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """By session, place and detector; the same suspicion once, the last word on it."""
-    return sorted({finding.id: finding for finding in findings}.values(), key=lambda finding: finding.order)
+    by_id = {finding.id: finding for finding in findings}
+    ranked = sorted((one.session, one.seq, one.detector, name) for name, one in by_id.items())
+    return [by_id[name] for *_, name in ranked]

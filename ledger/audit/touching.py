@@ -50,6 +50,7 @@ _IN_CODE = re.compile(
     r"|chmod)\(\s*['\"]([^'\"]+)['\"]"
 )
 _TAKEN_AWAY = re.compile(r"-[rwxXst]+")
+_NOT_TO_RUN = re.compile(r"[ugoa]*-[rwst]*x[rwst]*|0?[0246]{3}")
 _CODE_RUNNERS = frozenset({"python", "python3", "node", "ruby", "perl", "deno", "bun", "osascript", "php"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
 _TO_ALL = frozenset({"rm", "unlink", "shred", "truncate", "touch", "tee", "rmdir", "chattr"})
@@ -64,7 +65,7 @@ class Touch(NamedTuple):
     """Its path, with slashes, as far as the call says it."""
 
     how: str
-    """What is done to it: `write`, `delete`, `mode`."""
+    """What is done to it: `write`, `delete`, `mode`, or `disarm` where it cannot be run any more."""
 
     content: str = ""
     """What is written, where the call says it."""
@@ -245,7 +246,8 @@ def _of_command(command: Command, bodies: str) -> Iterator[Touch]:
         yield Touch(normal(plain[-1]), "write")
     elif program in ("chmod", "chown", "setfacl"):
         files = plain if rest and _TAKEN_AWAY.fullmatch(rest[0]) else plain[1:]
-        yield from (Touch(normal(path), "mode") for path in files)
+        is_disarmed = program == "chmod" and rest and _NOT_TO_RUN.fullmatch(rest[0])
+        yield from (Touch(normal(path), "disarm" if is_disarmed else "mode") for path in files)
     elif program in ("sed", "perl") and any(word.startswith(("-i", "--in-place", "-pi")) for word in rest):
         yield from (Touch(normal(path), "write", " ".join(rest)) for path in plain[1:] or plain)
     elif program == "dd":

@@ -16,7 +16,7 @@ from ledger.cli.engines import Engine, EngineOption, SparkOption, auditing
 from ledger.cli.lake_auditing import audit_there, tell_missing
 from ledger.cli.querying import LakeOption, export
 from ledger.cli.settings import BAD_NEWS, JsonOption, settings_of
-from ledger.cli.terminal import say, show_json, visible
+from ledger.cli.terminal import counted, say, say_wrapped, show_json, visible
 from ledger.errors import InputError
 from ledger.events.review import Severity
 from ledger.home import Ledger
@@ -228,20 +228,28 @@ def _show(report: Report, *, everything: bool) -> None:
     metrics = report.metrics()
     counts = ", ".join(f"{count} {severity}" for severity, count in metrics["by_severity"].items() if count)
     say(
-        f"{metrics['sessions']} sessions, {len(report.detectors)} detectors: {counts or 'nothing found'}"
+        f"{counted(metrics['sessions'], 'session')}, {counted(len(report.detectors), 'detector')}:"
+        f" {counts or 'nothing found'}"
         + (f"; {metrics['not_shown']} judged to be no cause for alarm" if metrics["not_shown"] else "")
     )
     share = metrics["flagged_by_no_action"]
     if share["of"]:
-        say(
-            f"{share['of']} runs are flagged for what they do as a whole; in {share['hits']} of them every single"
-            " action passes its own check"
+        are = "is flagged for what it does" if share["of"] == 1 else "are flagged for what they do"
+        say_wrapped(
+            f"{counted(share['of'], 'session')} {are} as a whole; in {share['hits']} of them every single action"
+            " passes its own check",
+            0,
         )
     for one in metrics["runs"][:_MOST_RUNS]:
         failed = one["failed"]
-        say(f"  {visible(one['session'])}: {one['actions']} actions, {len(failed)} fail by themselves")
+        say(
+            f"  {visible(one['session'])}: {counted(one['actions'], 'action')},"
+            f" {len(failed) or 'none'} {'fails by itself' if len(failed) == 1 else 'fail by themselves'}"
+        )
         for action in failed[:3]:
             say(f"    seq {action['seq']}: {visible(action['why'])}")
+    if len(metrics["runs"]) > _MOST_RUNS:
+        say(f"  and {len(metrics['runs']) - _MOST_RUNS} more; --json has all")
 
 
 def _show_finding(finding: Finding, verdict: str | None) -> None:
@@ -251,8 +259,8 @@ def _show_finding(finding: Finding, verdict: str | None) -> None:
         f"{finding.severity:<8} {finding.detector}  {finding.id}{told}",
         color=_COLORS.get(finding.severity),
     )
-    say(f"         {visible(finding.session)}#{finding.seq}: {visible(finding.message)}")
-    say(f"         witnesses: {visible(seen)}")
+    say_wrapped(f"{visible(finding.session)}#{finding.seq}: {visible(finding.message)}", 9)
+    say_wrapped(f"witnesses: {visible(seen)}", 9)
 
 
 def _write_sarif(store: Readable, report: Report, file: Path) -> None:

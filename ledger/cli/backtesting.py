@@ -7,7 +7,7 @@ import typer
 
 from ledger.audit.rules import load_rules
 from ledger.cli.settings import JsonOption, settings_of
-from ledger.cli.terminal import Column, Table, say, show_json, visible
+from ledger.cli.terminal import Column, Table, counted, say, say_wrapped, show_json, visible
 from ledger.views.backtesting import Backtest, Tally, backtest, save
 
 
@@ -74,15 +74,17 @@ def _show(answer: Backtest) -> None:
         )
     for name, tally in answer.tallies.items():
         if tally.missing:
-            say(f"{name} cannot see {_missing(tally)}")
+            say_wrapped(f"{name} cannot see {_missing(tally)}", 0)
         for example in tally.examples:
-            say(f"{name}  {visible(example['place'])}: {visible(example['message'])} ({_words(example)})")
-    say(f"{answer.sessions} sessions, up to record {answer.position} of the ledger")
+            say_wrapped(
+                f"{name}  {visible(example['place'])}: {visible(example['message'])} ({_words(example)})", 0
+            )
+    say(f"{counted(answer.sessions, 'session')}, up to record {answer.position} of the ledger")
     if answer.against is not None:
         say(f"{answer.newly} newly matched, {answer.no_longer} no longer matched")
         for way, sign in (("newly", "+"), ("no_longer", "-")):
             for change in answer.changes[way]:
-                say(f"{sign} {change.rule}  {visible(change.place)}: {visible(change.message)}")
+                say_wrapped(f"{sign} {change.rule}  {visible(change.place)}: {visible(change.message)}", 0)
 
 
 def _words(example: dict[str, Any]) -> str:
@@ -90,4 +92,4 @@ def _words(example: dict[str, Any]) -> str:
 
 
 def _missing(tally: Tally) -> str:
-    return "; ".join(f"{what} ({count} sessions)" for what, count in sorted(tally.missing.items()))
+    return "; ".join(f"{what} ({counted(count, 'session')})" for what, count in sorted(tally.missing.items()))

@@ -9,7 +9,7 @@ import typer
 from ledger.audit.designed import Design, load_design
 from ledger.cli.looking import catch_up
 from ledger.cli.settings import BAD_NEWS, JsonOption, settings_of
-from ledger.cli.terminal import amount, progress, say, show_json, visible
+from ledger.cli.terminal import amount, counted, progress, say, show_json, visible
 from ledger.home import Ledger
 from ledger.views.edges import RunEdges, all_runs, edges_json, run_edges
 from ledger.views.sessions import SessionsView
@@ -71,7 +71,8 @@ def _show(told: dict[str, Any]) -> None:
     for edge in told["edges"]:
         _show_edge(edge)
     say(
-        f"{told['runs']} runs, {told['sessions']} sessions, {len(told['agents'])} agents, {len(told['edges'])} edges"
+        f"{counted(told['runs'], 'run')}, {counted(told['sessions'], 'session')},"
+        f" {counted(len(told['agents']), 'agent')}, {counted(len(told['edges']), 'edge')}"
     )
     if (design := told["design"]) is None:
         return

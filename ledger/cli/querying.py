@@ -16,6 +16,7 @@ from ledger.cli.terminal import Column, Table, progress, say, show_json, visible
 from ledger.errors import InputError
 from ledger.home import Ledger
 from ledger.lake import Exported, Lake
+from ledger.lake.bare import tables_in_sql
 from ledger.lake.connection import FOLDER
 from ledger.lake.query import QueryCancelledError, QueryTooSlowError
 from ledger.lake.saved import FOLDER as QUERIES
@@ -120,6 +121,10 @@ def queries_command(
             help="Name what in tables, queries and detectors means something else on Spark; exit status 1 then.",
         ),
     ] = False,
+    tables: Annotated[
+        bool,
+        typer.Option("--tables", help="Print what makes all tables of a copied lake in DuckDB alone."),
+    ] = False,
     form: FormatOption = Format.TABLE,
     limit: LimitOption = _LIMIT,
     timeout: TimeoutOption = _TIMEOUT_S,
@@ -133,6 +138,9 @@ def queries_command(
     """List the saved queries, or run one: those that are shipped, and your own in the home's folder `queries`."""
     if portable:
         _check_portable(context)
+        return
+    if tables:
+        typer.echo(tables_in_sql())
         return
     queries = saved_queries(settings_of(context).home_folder)
     if name is None:

@@ -4,7 +4,14 @@ from typing import Any
 
 from ledger.events import Record, UnknownEvent
 
-_HIDDEN = frozenset({"call_id", "layout", "compaction_id", "body_digest", "context", "context_added"})
+_HIDDEN = frozenset(
+    {
+        *("call_id", "layout", "compaction_id", "body_digest", "context", "context_added"),
+        *("approval_id", "arguments_digest", "policy_version", "finding_id", "checkpoint_id", "hold_id"),
+        *("context_before", "context_after", "delegation_id", "effect_id", "case_id"),
+    }
+)
+"""Ids and digests: they lead from record to record, and tell a reader nothing."""
 
 
 def record_data(record: Record) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 from ledger.audit import Detector, discover
 from ledger.cli.auditing import DetectorsOption
 from ledger.cli.settings import JsonOption, settings_of
-from ledger.cli.terminal import Column, Table, say, show_json, visible
+from ledger.cli.terminal import Column, Table, say, say_wrapped, show_json, visible
 from ledger.errors import InputError
 from ledger.views.findings import Measured, Verdict, find, give_verdict, kept, measured, write_note
 
@@ -53,18 +53,16 @@ def detectors_command(
         [
             Column("DETECTOR", 22),
             Column("SEVERITY", 8),
-            Column("RUNS", 5, is_number=True),
-            Column("FOUND", 5, is_number=True),
-            Column("RIGHT", 17),
-            Column("SUSPECTS", 0),
+            Column("SESSIONS", 8, is_number=True),
+            Column("FINDINGS", 8, is_number=True),
+            Column("FOUND RIGHT", 0),
         ]
     )
     for detector in found.values():
         state = " (off: experimental)" if detector.is_experimental else ""
         own = _together(detector.name, done)
-        table.row(
-            detector.name, detector.severity, own.runs, own.findings, _precision(own), detector.title + state
-        )
+        table.row(detector.name, detector.severity, own.runs, own.findings, _precision(own))
+        say_wrapped(visible(detector.title + state), 2)
 
 
 def _together(name: str, done: dict[str, Measured]) -> Measured:

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import orjson
@@ -127,6 +128,18 @@ class Table:
             text = fit(value, column.cells)
             cells.append(text.rstrip().rjust(column.cells) if column.is_number else text)
         return " ".join(cells).rstrip()
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: 1 session, 2 sessions."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def say_wrapped(text: str, indent: int) -> None:
+    """Print a line of ours, broken between words where a terminal is too narrow; whole where a program reads it."""
+    start = " " * indent
+    lines = wrap(text, width(), initial_indent=start, subsequent_indent=start) if sys.stdout.isatty() else ()
+    say("\n".join(lines) or f"{start}{text}")
 
 
 def amount(number: int | None) -> str:

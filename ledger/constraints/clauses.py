@@ -1,114 +1,48 @@
-"""What a sentence rules: its ideas, each demanded or refused, how strictly, on which condition. Pure; no model."""
+"""What a sentence rules: its ideas in parts, each part demanded or refused, how strictly, on which condition. Pure.
+
+A part has a sign: 1 demanded, -1 refused. Words inside it may turn what they are about (`without approval`, `outside
+the company`, `more than 50`): these are marks. `No deployment without approval` and `deployments need approval` have
+the same sign in the end, and so do `never ... outside` and `only ... inside`.
+"""
 
 import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ledger.constraints.lexicon import idea, is_function, is_verb, rephrased, stem
+from ledger.constraints import signals
+from ledger.constraints.lexicon import idea, is_function, rephrased, stem
+from ledger.constraints.parts import Part, parts_of, reach
+from ledger.constraints.quantities import counted, value_of
+from ledger.constraints.signals import AUXILIARY, IF, WHO, is_negative, tokens
 
 Force = Literal["demand", "forbid", "permit", "release", "none"]
 """What a sentence does: `release` takes a demand back; `none`: it only tells."""
 
-_SOFT = re.compile(
-    r"\b(ideally|preferabl[ey]|preferred|preferable|prefer (?!n)|try|tries|trying|tr(y|ies) to"
-    r"|(if|where|when|wherever|whenever) (\w+ )?(possible|practical|feasible|convenient|available"
-    r"|reasonable|appropriate)"
-    r"|if time allows|time permitting|where it fits|if you are unsure|if unsure|consider|generally|usually|typically"
-    r"|(is|are|be) (strongly |highly )?recommended|sparingly|discouraged|encouraged|nice to have|would be"
-    r" (good|nice|great|best)|optional|could|now and then|be (careful|mindful|cautious)"
-    r"|minimum|better|best to|discretion|as needed|if needed|aims?|mostly|often|sometimes|occasionally|tend to"
-    r"|good practice|the exception|if (you|they|it|there|at all)\b|if (\w+ )?(can|able)|where it helps"
-    r"|appreciated|when it makes sense|minimi[sz]e|limit the)\b"
-)
-_MILD = re.compile(r"\b(should|ought to)\b")
-_AVOID = re.compile(r"\bavoid(ed|s|ing)?\b")
-_STRICT = re.compile(
-    r"\b(must|never|always|strictly|forbidden|prohibited|shall|mandatory|under no circumstances)\b"
-)
-_RELEASE = re.compile(
-    r"\bno longer (needs?|ha(s|ve)|required?|necessary|must|applies|apply|be|in force|binding|valid|mandatory)\b"
-    r"|\bneed not\b|\bneeds? not\b|\b(do|does|did) not (need|have|require)\b|\bnot (required|necessary"
-    r"|needed|mandatory)\b"
-    r"|\bno need (to|for)\b|\bno [\w -]{1,40}?(is |are |was )?(needed|required|necessary)\b|\bunnecessary\b"
-    r"|\bstop \w+ing\b|\bany ?more\b|\bnot (have|need) to\b"
-)
-_WITHDRAWN = re.compile(
-    r"\b(was|were|is|are|has been|have been|got|now) (withdrawn|lifted|dropped|revoked|rescinded|waived|removed"
-    r"|cancel(ed|led)|overridden|superseded|relaxed|void|obsolete)\b|\bno longer (applies|apply|in force|valid|binding"
-    r"|prohibited|forbidden|banned|restricted)\b|\b(ignore|disregard) (the|this|that|any|all)\b|\bdoes not apply\b"
-)
-_PERMIT = re.compile(
-    r"(?<!if you )(?<!if they )(?<!as you )\b(may|can|might)\b(?! not)|\b(is|are|be|now|was|were) (now "
-    r"|also |again )?(allowed|permitted|okay|ok|fine"
-    r"|acceptable|free|good|welcome|possible)\b|\b(fine|okay|ok|acceptable) (to|with|now)\b|\bfeel free\b"
-    r"|\ballowed to\b"
-    r"|\bpermitted to\b|\bno restrictions?\b|\bskip\b|(?<!time )\ballows?\b|\bwhen(ever)? it helps\b"
-)
-_NOT_PERMITTED = re.compile(
-    r"\b(not|never|no longer) (be )?(allowed|permitted|okay|ok|fine|acceptable)\b|\b(may|can|might) (not|never)\b"
-    r"|\bcannot\b|\b(no|nothing|nobody|none|neither) [\w' -]{0,60}\b(may|can|allowed|permitted|acceptable)\b"
-    r"|\bmost\b.{1,80}\b(may|can|allowed|permitted|acceptable)\b|\b(may|can) .{1,60}\bmost\b|\bnot"
-    r" acceptable\b|\bwhat (he|she|it|you) can\b"
-)
-_NEGATION = re.compile(
-    r"\b(never|not|no|cannot|forbidden|prohibit(s|ed|ion)?|disallow(s|ed)?|bans?|banned|off[ -]limits|refrain|nothing"
-    r"|nobody|none|neither|nor|be (careful|mindful|cautious)|minimum|minimi[sz]e[sd]?|sparingly"
-    r"|exclude[sd]?|discourage[sd]?|stop|omit|decline|refuse|leave alone|untouched)\b"
-    r"|\bavoid(ed|s|ing)?\b|\b(keep|kept|stay|stays)\b.{0,80}\b(out of|outside)\b"
-)
-_ORDER = re.compile(
-    r"\b(never|must|always|shall|do not|should|ought|forbidden|prohibited|disallowed|banned|mandatory"
-    r"|required|requires"
-    r"|need(s|ed)? to|needs|ha(s|ve) to|having to|ensure|make sure|only|(is|are) to( be)?|not allowed|not permitted"
-    r"|off[ -]limits|refrain|avoid|cannot|no [\w ]{1,40} without|under no circumstances|strictly|prefers?|limited to"
-    r"|not to be|no exceptions?)\b"
-)
-_BARE_NO = re.compile(
-    r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
-    r"(?!.*\b(found|yet|were|was|is|are|located|provides?|has|have)\b)(\w+ ?){1,7}([.;,]|$)"
-)
-_REPORTED = re.compile(
-    r"\b(users?|customer|operator|admin(istrator)?|client|system|policy|owner|manager|they|he|she)( has| have|'s)?"
-    r"( also| explicitly| specifically| originally| previously)?"
-    r" (request(ed|s)?|ask(ed|s)? (that|to|for|not|you|me|the)|wants?|wanted|instruct(ed|s)?|requires?"
-    r"|required|said|says|told|tells|insist(ed|s)?"
-    r"|prefers?|demand(ed|s)?|specified|specifies|stat(ed|es)|forb(ids?|ade)|prohibit(s|ed)|expects?|mandates?)\b"
-    r"|\b(as|per) (the )?(user|user's|users|requested|instructed)\b|\benforc(e|es|ed|ing)\b|\bconstraints?:|\brules?:"
-    r"|\bstanding (rule|instruction|request|order)|\binstruct(ed|ion|ions)\b|\brequest(ed)? that\b|\bmandate[sd]?\b"
-    r"|\bcompl(y|ying|iance) with\b|\badher(e|ing) to\b|\b(as|were|was) (requested|instructed|required)\b"
-)
-_GERUND_PAST = re.compile(
-    r"^(\w+ed|sent|found|wrote|spoke|told|bought|paid|held|kept|put|ran|took|wrote|made|got|read|built"
-    r"|began|gave|saw|met|left|kept)\b"
-)
-_EXCEPTION = re.compile(
-    r"\b(except(ing|ions)?|unless|other than|apart from|aside from|excluding|but not for|save for"
-    r"|(anyone|anybody|anything|nobody|nothing|none|all) but)\b"
-)
-_ONLY = re.compile(r"\b(only|solely|exclusively|nothing but)\b")
-_CUT = re.compile(
-    r"((?:, |; |: |- |\band |\bbut )never\b|,|;|:| - |\bbut\b|\binstead of\b|\b(?:rather|better) than\b"
-    r"|\bas opposed to\b|\bwithout\b|\bunless\b"
-    r"|\buntil\b|\bbefore\b|\bexcept(?: for)?\b|\bother than\b|\bapart from\b|\band wait\b|\band not\b|\bnot as\b"
-    r"|\bonly (?:after|once|with|if|when)\b|\bwhile\b|\bwhich\b|\benforcing\b|\bthat\b)"
-)
 _QUOTED = re.compile(r"\"([^\"]{3,300})\"|(?<!\w)'([^']{8,300})'(?!\w)")
+_MOSTLY_QUOTED = 0.6
 _REMARK = re.compile(
     r"\b(not?|none|n/a|though|although|already|done|see|yet|so far|since|because|was|were)\b"
 )
 _APART = re.compile(r"\(([^()]*)\)")
-_TOKEN = re.compile(r"[a-z0-9/@$][a-z0-9_./@$%:+-]*[a-z0-9_/%+]|[a-z0-9]")
-_NUMBER = re.compile(r"^\d+(?:\.\d+)?$")
+_ENDS = frozenset("before after when if while so because unless until once".split())
+_TURN_IF_REFUSED = frozenset(("unless", "except"))
+_FIRST_COMES = re.compile(r"^(before|until)\b")
+_ONLY_AFTER = frozenset("after once if when with".split())
+_BEFORE_NO = frozenset("with has have contain contains".split())
+_COMPARED = {"excess": -1, "least": -1, "most": 1}
+_SAYS_NOTHING = frozenset(("unneeded", "excess", "only", ","))
+_NOT_TURNED = frozenset("unit unite under until unless union unique universal universe uniform".split())
+_SHORTEST_TURNED = 6
 
 
 class Term(NamedTuple):
     """One idea in a sentence."""
 
     idea: str
-    """What the word stands for."""
+    """What the word stands for; an amount is `#` and its dimension."""
 
     sign: int
-    """1: demanded; -1: refused; 0: on what condition, or when."""
+    """1: demanded; -1: refused; 0: neither, it only must come second."""
 
     segment: int
     """The part of the sentence."""
@@ -118,6 +52,18 @@ class Term(NamedTuple):
 
     before: str | None
     """The word before it."""
+
+    marks: tuple[int, ...] = ()
+    """Which marks turn it."""
+
+    is_condition: bool = False
+    """Whether it stands in a condition or an exception."""
+
+    value: float | None = None
+    """Of an amount."""
+
+    order: int = 0
+    """1: must come first; 2: second, as the deployment in `approval before deployment`; 0: nothing is said of that."""
 
 
 class Clause(NamedTuple):
@@ -131,6 +77,12 @@ class Clause(NamedTuple):
 
     words: tuple[str, ...]
     """Its words in order."""
+
+    parts: tuple[Part, ...]
+    """Its parts in order."""
+
+    marks: tuple[int, ...]
+    """What each mark does to the sign: -1 for all but those that say what stays inside."""
 
     force: Force
     """What it does."""
@@ -159,44 +111,45 @@ class Clause(NamedTuple):
     has_contrast: bool
     """Whether it says `this, not that`."""
 
-    numbers: frozenset[str]
-    """Numbers in it."""
-
     literals: tuple[str, ...]
     """What it quotes."""
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def clause(text: str, *, is_ruled: bool = False) -> Clause:
     """Take a normalised sentence apart. `is_ruled`: it stands where only rules stand."""
     literals = tuple(one or other for one, other in _QUOTED.findall(text) if len((one or other).split()) > 2)
     plain = text
-    for literal in literals:
-        plain = plain.replace(literal, " ")
+    if sum(map(len, literals)) < _MOSTLY_QUOTED * len(text):
+        for literal in literals:
+            plain = plain.replace(literal, " ")
+    else:
+        literals = ()
     plain = _APART.sub(_apart, plain)
-    plain = " ".join(rephrased(plain.replace('"', " ")).split())
-    strict = _STRICT.search(plain) is not None
-    is_soft = _SOFT.search(plain) is not None or (_AVOID.search(plain) is not None and not strict)
-    is_mild = _MILD.search(plain) is not None
-    is_only = _ONLY.search(plain) is not None
-    is_withdrawal = _WITHDRAWN.search(plain) is not None
-    force = _force(plain, is_only=is_only, is_ruled=is_ruled, is_soft=is_soft or is_mild)
-    terms, words, is_gate, has_contrast = _terms(plain, force)
+    plain = " ".join(rephrased(counted(plain.replace('"', " "))).split())
+    is_told = signals.is_reported(plain)
+    parts = tuple(
+        parts_of(plain, is_ruled=is_ruled, is_told=is_told, is_question=text.rstrip().endswith("?"))
+    )
+    reader = _Reader()
+    for number, part in enumerate(parts):
+        reader.read(part, number)
+    reader.set_order(parts)
     return Clause(
         plain,
-        terms,
-        words,
-        force,
-        is_soft,
-        is_mild,
-        re.search(r"\b(must|never|strictly|forbidden|prohibited|shall|mandatory)\b", plain) is not None
-        or re.search(r"\brequire[sd]?\b|\bhave to\b|\bhas to\b", plain) is not None,
-        is_gate,
-        _EXCEPTION.search(plain) is not None,
-        is_only,
-        is_withdrawal,
-        has_contrast,
-        frozenset(stem(word) for word in words if _NUMBER.match(stem(word))),
+        tuple(reader.terms),
+        tuple(reader.words),
+        parts,
+        tuple(reader.marks),
+        _force(parts, signals.is_withdrawal(plain)),
+        signals.is_soft(plain),
+        signals.is_mild(plain),
+        signals.is_strict(plain),
+        signals.is_gate(plain),
+        signals.has_exception(plain),
+        signals.is_only(plain),
+        signals.is_withdrawal(plain),
+        {part.sign for part in parts if not part.is_condition} == {1, -1},
         literals,
     )
 
@@ -204,143 +157,163 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
 def _apart(found: re.Match[str]) -> str:
     """Words in brackets: examples belong to what is said, remarks do not."""
     inner = found[1]
-    return " " if _REMARK.search(inner) and not _EXCEPTION.search(inner) else f" {inner.replace(',', ' or')} "
+    is_remark = _REMARK.search(inner) is not None and not signals.has_exception(inner)
+    return " " if is_remark else f" {inner.replace(',', ' or')} "
 
 
-def _force(plain: str, *, is_only: bool, is_ruled: bool, is_soft: bool) -> Force:
-    if _WITHDRAWN.search(plain):
+def _force(parts: tuple[Part, ...], is_withdrawal: bool) -> Force:
+    main = [part for part in parts if part.is_rule and not part.is_condition]
+    if is_withdrawal:
         return "permit"
-    if _RELEASE.search(plain) and not re.search(r"\bnot (be )?(optional|skipped)\b", plain):
+    if not main:
+        return "none"
+    if all(signals.is_release(part.text) for part in main):
         return "release"
-    if (
-        _PERMIT.search(plain)
-        and not _NOT_PERMITTED.search(plain)
-        and not is_only
-        and not re.search(r"\b(must|never|always)\b", plain)
-    ):
+    if all(part.is_permit for part in main):
         return "permit"
-    is_told = (
-        _ORDER.search(plain)
-        or _BARE_NO.search(plain)
-        or _REPORTED.search(plain)
-        or is_ruled
-        or is_soft
-        or _is_order(plain)
-    )
-    if not is_told and not _NOT_PERMITTED.search(plain):
-        return "none"
-    if _GERUND_PAST.match(plain) and not _ORDER.search(plain):
-        return "none"
-    return "forbid" if _NEGATION.search(plain) else "demand"
+    return "forbid" if any(part.sign < 0 for part in main) else "demand"
 
 
-def _is_order(plain: str) -> bool:
-    """Whether it, or a part of it after a comma, begins with a verb that orders."""
-    for part in re.split(r"[,;:] | - ", plain):
-        word = next(iter(_TOKEN.findall(part.removeprefix("please ").removeprefix("and "))), "")
-        if is_verb(word):
-            return True
-    return False
+class _Reader:
+    """Reads parts one after the other and gathers their terms and marks."""
 
+    def __init__(self) -> None:
+        self.terms: list[Term] = []
+        self.words: list[str] = []
+        self.marks: list[int] = []
 
-def _terms(plain: str, force: Force) -> tuple[tuple[Term, ...], tuple[str, ...], bool, bool]:
-    pieces = _CUT.split(plain)
-    found: list[list[object]] = []  # idea, sign, segment, place, word before
-    words: list[str] = []
-    sign, is_gate, has_contrast, has_spoken = 1, False, False, False
-    segments: list[tuple[str, int, str]] = []
-    lead = ""
-    for number, piece in enumerate(pieces):
-        if number % 2:
-            lead = piece.strip()
-            continue
-        segments.append((piece, number // 2, lead))
-    base = -1 if segments and _is_negative(segments[0][0]) else 1
-    sign = base
-    before_first = (
-        segments[0][0].strip() == "" and len(segments) > 1 and segments[1][2] in ("before", "until", "unless")
-    )
-    for piece, number, lead in segments:
-        role = sign
-        if lead in ("instead of", "rather than", "better than", "as opposed to", "and not", "not as"):
-            role, has_contrast = -1, True
-        elif lead.endswith("never"):
-            role = sign = -1
-            has_contrast = has_contrast or (number > 0 and bool(found))
-        elif lead == "without":
-            is_gate = True
-            role = 1 if _any_negative(found, sign, base) else -1
-            _neutral(found)
-            sign = role
-        elif lead in ("unless", "until", "only after", "only once", "only with", "only if", "only when"):
-            is_gate = True
-            _neutral(found)
-            role = sign = 1
-        elif lead == "before":
-            if before_first and number == 1:
-                role, is_gate, sign = 0, True, 1
-            elif sign < 0:
-                _neutral(found)
-                role, is_gate = 1, True
+    def read(self, part: Part, number: int) -> None:
+        """Read a part, with its number."""
+        words = tokens(part.text)
+        here: tuple[int, ...] = ()  # the marks in force
+        amount: int | None = None  # a mark that waits for an amount
+        is_condition = part.is_condition
+        clause_at: int | None = None  # a clause on what stands before begins at this word
+        clause_terms = 0
+        first = len(self.terms)
+        for at, word in enumerate(words):
+            before = words[at - 1] if at else None
+            opener = "" if clause_at is None else words[clause_at]
+            if word in WHO or word in IF or word == "even":
+                clause_at, clause_terms = (at if at or word in IF else None), len(self.terms)
+            elif opener in WHO and word in AUXILIARY and at - (clause_at or 0) > reach(opener):
+                clause_at, opener = None, ""
+            turns = word in ("without", "outside") or _turns(part, word)
+            turns = turns or (word == "no" and before in _BEFORE_NO)
+            if opener and word in ("not", "never", "cannot"):
+                turns, clause_at = True, None
+                for place in range(clause_terms, len(self.terms)):
+                    self._mark(place, len(self.marks))
+            if (word in AUXILIARY and not _joins(before)) or (word in _ENDS and not turns):
+                here = ()
+            if turns:
+                self.marks.append(-1)
+                here = (*here, len(self.marks) - 1) if word == "not" else (len(self.marks) - 1,)
+            if word in ("unless", "except") and part.sign > 0:
+                is_condition, here = True, ()
+            if word in _COMPARED:
+                self.marks.append(_COMPARED[word])
+                amount = len(self.marks) - 1
+            if word != ",":
+                self.words.append(word)
+            if is_function(word) or is_negative(word) or word in _SAYS_NOTHING:
+                continue
+            value = value_of(word)
+            if value is None:
+                for piece in _pieces(word):
+                    name, is_turned = _base(piece)
+                    own = here
+                    if is_turned:
+                        self.marks.append(-1)
+                        own = (*here, len(self.marks) - 1)
+                    self._add(Term(name, part.sign, number, len(self.words) - 1, before, own, is_condition))
             else:
-                role, is_gate = 0, True
-        elif lead in ("except", "except for", "other than", "apart from"):
-            role = 0
-        elif lead in (",", ";", ":", "-", "but", "and wait", "that", "which", "while", "enforcing"):
-            if _is_negative(piece) and sign > 0 and not has_spoken and not is_gate:
-                for term in found:
-                    term[1] = -1 if term[1] else 0
-                sign = -1
-            elif before_first and number == 2:
-                sign = -1 if _is_negative(piece) else 1
-            elif _is_negative(piece):
-                has_contrast = has_contrast or (lead in (",", "but", ";", "-") and sign > 0 and bool(found))
-                sign = -1
-            elif sign < 0 and (_speaks(piece) or lead in ("but", ";")):
-                has_contrast = True
-                sign = 1
-            role = sign if lead != "while" else 0
-        if number and lead not in (",", ";", ":") and not piece.strip():
-            continue
-        has_spoken = has_spoken or _ORDER.search(piece) is not None or _is_order(piece.strip())
-        if _is_negative(piece) and role > 0 and lead not in ("without", "unless", "until"):
-            role = sign = -1
-        previous: str | None = None
-        for word in _TOKEN.findall(piece):
-            words.append(word)
-            if not is_function(word) and not is_function(stem(word)):
-                found.append([idea(word), role, number, len(words) - 1, previous])
-            previous = word
-    if force == "release":
-        for term in found:
-            term[1] = -1 if term[1] else 0
-    signs = {term[1] for term in found}
-    terms = tuple(
-        Term(
-            str(one[0]),
-            int(str(one[1])),
-            int(str(one[2])),
-            int(str(one[3])),
-            None if one[4] is None else str(one[4]),
-        )
-        for one in found
-    )
-    return terms, tuple(words), is_gate, has_contrast and {1, -1} <= signs
+                own = here if amount is None else (*here, amount)
+                amount = None
+                name = f"#{value[0]}"
+                self._add(
+                    Term(name, part.sign, number, len(self.words) - 1, before, own, is_condition, value[1])
+                )
+        if amount is not None:  # `25 words at most`, or of what was said before: `it may be exceeded`
+            same = [place for place in range(first, len(self.terms)) if self.terms[place].value is not None]
+            some = same
+            if not same and "excess" in words:
+                some = [place for place in range(first) if self.terms[place].value is not None]
+            self.marks[amount] *= 1 if same else part.sign
+            for place in some[-1:]:
+                self._mark(place, amount)
+
+    def set_order(self, parts: tuple[Part, ...]) -> None:
+        """Say of all terms what must come first: `ask before you install`, `install nothing until you have asked`."""
+        has_before = any(part.is_condition and _FIRST_COMES.match(part.text) for part in parts)
+        for place, term in enumerate(self.terms):
+            part = parts[term.segment]
+            at = self._gate_of(term.segment, parts)
+            is_after = at is not None and term.place > at
+            if at is None:
+                if not has_before:
+                    continue
+                is_after = part.is_condition
+                is_only = False
+            else:
+                is_only = self.words[at] in _ONLY_AFTER
+            is_first = is_after if part.sign < 0 or is_only else not is_after
+            if at is not None and self.words[at] == "until" and part.sign > 0:
+                is_first = is_after
+            if signals.is_release(part.text):
+                is_first = not is_after
+                sign = term.sign if is_first else 0
+            elif is_first:
+                sign = part.sign if is_only else 1
+            else:
+                sign = 0
+            self.terms[place] = term._replace(order=1 if is_first else 2, sign=sign)
+
+    def _gate_of(self, segment: int, parts: tuple[Part, ...]) -> int | None:
+        """The word in a part after which stands what must come first, or second."""
+        places = [term.place for term in self.terms if term.segment == segment]
+        if not places or parts[segment].is_condition:
+            return None
+        for at in range(places[0], places[-1]):
+            word = self.words[at]
+            if word in ("before", "until"):
+                return at
+            if word in _ONLY_AFTER and at and self.words[at - 1] == "only":
+                return at
+        return None
+
+    def _add(self, term: Term) -> None:
+        self.terms.append(term)
+
+    def _mark(self, place: int, mark: int) -> None:
+        term = self.terms[place]
+        self.terms[place] = term._replace(marks=(*term.marks, mark))
 
 
-def _is_negative(piece: str) -> bool:
-    return _NEGATION.search(piece) is not None
+def _joins(word: str | None) -> bool:
+    """Whether a verb after it goes on what it began: `that cannot be`."""
+    return word is not None and (word in WHO or word in AUXILIARY or word in ("not", "never"))
 
 
-def _speaks(piece: str) -> bool:
-    """Whether a part of a sentence orders something of its own."""
-    return _is_order(piece.strip()) or _ORDER.search(piece) is not None
+def _turns(part: Part, word: str) -> bool:
+    """Whether a word turns what stands after it in a part that refuses: `nothing before the approval`."""
+    return word in _TURN_IF_REFUSED and part.sign < 0 and not signals.is_release(part.text)
 
 
-def _any_negative(found: list[list[object]], sign: int, base: int) -> bool:
-    return sign < 0 or base < 0 or any(term[1] == -1 for term in found)
+def _pieces(word: str) -> list[str]:
+    """A word, or the words that a hyphen joins; `non-` is read as `un`."""
+    if word.startswith("non-"):
+        word = f"un{word.removeprefix('non-')}"
+    if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or idea(word) != stem(word):
+        return [word.rstrip("/") if len(word) > 1 else word]
+    return [piece for piece in word.split("-") if not is_function(piece)]
 
 
-def _neutral(found: list[list[object]]) -> None:
-    for term in found:
-        term[1] = 0
+def _base(word: str) -> tuple[str, bool]:
+    """The idea of a word, and whether `un-` turns it."""
+    if idea(word) != stem(word):
+        return idea(word), False
+    is_turned = word.startswith("un") and not word.startswith(("under", "uni")) and word not in _NOT_TURNED
+    if is_turned and len(word) >= _SHORTEST_TURNED:
+        return idea(word[2:]), True
+    return idea(word), False

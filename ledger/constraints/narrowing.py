@@ -3,11 +3,11 @@
 import re
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import OPPOSITE, is_function, stem
+from ledger.constraints.lexicon import idea, is_deed, is_function, near, opposites, weight
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
-    "for in on during about of to at while when if regarding concerning inside with abroad".split()
+    "for in on during about of at while when if regarding concerning inside with without abroad to by from".split()
 )
 """Words after which a rule says where or when it holds."""
 
@@ -19,59 +19,108 @@ DAYS = re.compile(
 """Times that end."""
 
 _ANYTHING = re.compile(r"\b(anything|anyone|anybody|nothing|nobody|everything|everyone)\b")
+_ALL = re.compile(r"\b(?:all|every|any|each) (\w+)")
 _HARMLESS = frozenset(
-    "person agent user final response reply task new exact full single current entire necessary direct written tool"
-    " output work time step option number appropriate relevant specific respective actual corresponding item content"
-    " sentence phrase form format unit name sure strict clear applicable original whole whatever regular"
-    " answer proper"
-    " advance write end start beginning next action system text statement thing occur place able".split()
+    idea(word)
+    for word in (
+        "person agent user final response reply task new exact full single current entire necessary direct written tool"
+        " output work time step option number appropriate relevant specific respective actual corresponding item"
+        " content sentence phrase form format unit name sure strict clear applicable original whole whatever regular"
+        " answer proper written explicit approved way project order purpose use"
+        " advance write end start beginning next action system text statement thing occur place able size amount length"
+        " topic subject kind sort type group"
+        " value git command"
+    ).split()
 )
 
 
-def is_narrower(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
-    """Whether it does; `matched`: what in the sentence stands for which idea of the rule."""
+def is_narrower(
+    rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term], missing: int
+) -> bool:
+    """Whether it does. `terms`: those of the part of the sentence that says it; `matched`: what stands for which idea
+    of the rule; `missing`: so many of its ideas are not said, and what is said beyond it may stand for them.
+    """
     for names in rule.lists:
         there = [name for name in names if name in matched]
-        is_all = rule.whole.has_contrast or any(term.idea == "action" for term in said.terms)
-        if there and len(there) < len(names) and not is_all:
+        is_part = 0 < len(there) < len(names) and missing >= len(names) - len(there)
+        if is_part and not any(term.idea == "action" for term in terms):
             return True
-    if (DAYS.search(said.text) is not None) and DAYS.search(rule.whole.text) is None:
+    text = " ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
+    if (DAYS.search(text) is not None) and DAYS.search(rule.whole.text) is None:
         return True
-    is_general = _ANYTHING.search(rule.whole.text) is not None
+    found = restricting(rule, said, terms, matched)
+    for at in sorted(
+        {term.segment for term in terms if term.is_condition and said.parts[term.segment].is_condition}
+    ):
+        own = [term for term in terms if term.segment == at and not is_function(term.idea)]
+        if own and not any(term in matched.values() for term in own):
+            return True
+    quantified = {idea(one[1]) for one in _ALL.finditer(rule.whole.text)}
+    if found and any(one in rule.ideas and one not in matched for one in quantified):
+        return True
+    return len(found) > missing
+
+
+def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> list[str]:
+    """The words of a sentence that say of which, where or when, beyond the rule."""
     its = {term.idea for term in matched.values()}
-    segments = {term.segment for term in matched.values()}
     places = {term.place for term in matched.values()}
-    for term in said.terms:
+    segments = {term.segment for term in matched.values()}
+    is_general = _ANYTHING.search(rule.whole.text) is not None
+    found: list[str] = []
+    for term in terms:
         if (
             term.idea in its
+            or term.idea in rule.ideas
             or term.segment not in segments
             or term.idea in _HARMLESS
-            or _is_number(term.idea)
+            or term.value is not None
+            or opposites(term.idea) & rule.ideas.keys()
+            or weight(term.idea) < 1
+            or is_instead(rule, said, term)
+            or any(one in rule.ideas for one in near(term.idea))
         ):
             continue
-        if term.idea in rule.ideas or term.idea in OPPOSITE:
-            continue
-        is_modifier = term.place + 1 in places and term.before is not None and not _is_deed(said, term)
-        is_object = is_general and term.place - 1 in places and said.words[term.place - 1] == term.before
+        is_modifier = (term.place + 1 in places and not _is_deed(term)) or _is_whole_of(said, term, places)
+        is_object = is_general and _follows(said, term, places)
         if is_modifier or is_object or _restricts(said, term):
-            return True
-    return False
+            found.append(term.idea)
+    return found
 
 
-def _is_deed(said: Clause, term: Term) -> bool:
-    """Whether the word is what is done and not what is meant: it begins the sentence, or follows `to`,"
-    " `must`, `be`.
-    """
-    return term.place == 0 or term.before in (
+def is_instead(rule: Wanted, said: Clause, term: Term) -> bool:
+    """Whether it stands in a part that says what to do instead, and the rule has none."""
+    is_said = said.parts[term.segment].text.endswith(" instead")
+    return is_said and " instead" not in rule.whole.text and len(set(rule.signs.values())) == 1
+
+
+def _follows(said: Clause, term: Term, places: set[int]) -> bool:
+    """Whether it is what is done something to: the next noun after what the rule says."""
+    return any(at in places for at in range(max(0, term.place - 3), term.place))
+
+
+def _is_whole_of(said: Clause, term: Term, places: set[int]) -> bool:
+    """Whether it is a part of what the rule speaks of: `the first page of the report`."""
+    if said.words[term.place + 1 : term.place + 2] != ("of",) or is_deed(term.idea):
+        return False
+    rest = range(term.place + 2, min(term.place + 5, len(said.words)))
+    return any(
+        at in places and all(is_function(said.words[one]) for one in range(rest[0], at)) for at in rest
+    )
+
+
+def _is_deed(term: Term) -> bool:
+    """Whether the word is what is done and not what is meant: it begins the sentence, or follows `to`, `must`, `be`."""
+    return (term.place == 0 and is_deed(term.idea)) or term.before in (
         "to",
         "must",
         "be",
         "not",
         "never",
-        "shall",
         "you",
         "should",
         "always",
+        "and",
     )
 
 
@@ -82,12 +131,10 @@ def _restricts(said: Clause, term: Term) -> bool:
         if at < 0:
             return False
         word = said.words[at]
+        if word == "to" and is_deed(term.idea):
+            return False
         if word in NARROWING:
             return said.words[at - 1] != "even" if at else True
-        if not is_function(word) and stem(word) not in _HARMLESS:
+        if not is_function(word) and idea(word) not in _HARMLESS and weight(idea(word)) >= 1:
             return False
     return False
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "").isdigit()

@@ -5,11 +5,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ledger.constraints.clauses import Clause, clause
-from ledger.constraints.lexicon import weight
+from ledger.constraints.clauses import Clause, Term, clause
+from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
 from ledger.constraints.wording import bare, normal, sentences
 
-_LIST = re.compile(r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (\w[\w-]*)")
+_LIST = re.compile(
+    r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all )?(\w[\w-]*)"
+)
+_REFUSED = 0.35
+_ON_CONDITION = 0.8
+_EXCEPTED = 0.5
 
 
 class Wanted(NamedTuple):
@@ -21,14 +26,29 @@ class Wanted(NamedTuple):
     bare: str
     """They, without marks."""
 
-    clauses: tuple[Clause, ...]
-    """Its sentences."""
+    sentences: int
+    """How many sentences it has."""
 
     ideas: dict[str, float]
     """What it says, each idea with its weight."""
 
+    signs: dict[str, int]
+    """Each idea: demanded or refused."""
+
     whole: Clause
     """All of it as one sentence."""
+
+    deeds: frozenset[str]
+    """What is to be done, or not."""
+
+    amounts: tuple[tuple[str, float], ...]
+    """Its amounts."""
+
+    conditions: frozenset[str]
+    """Ideas that only say when."""
+
+    has_both: bool
+    """Whether it names something and its opposite: `keep ... then erase`."""
 
     lists: tuple[tuple[str, ...], ...]
     """What it enumerates."""
@@ -37,38 +57,62 @@ class Wanted(NamedTuple):
 @lru_cache(maxsize=2048)
 def wanted(text: str) -> Wanted:
     """Take a rule apart."""
-    clauses = tuple(clause(one.text, is_ruled=True) for one in sentences(text)) or (
-        clause("", is_ruled=True),
-    )
+    count = len(sentences(text))
     whole = clause(normal(text), is_ruled=True)
-    refused = refused_in(whole)
     ideas: dict[str, float] = {}
+    signs: dict[str, int] = {}
     for term in whole.terms:
-        if not term.idea.replace(".", "").isdigit():
-            heavy = weight(term.idea) * (0.35 if term.idea in refused else 1.0)
-            ideas[term.idea] = max(heavy, ideas.get(term.idea, 0.0))
-    return Wanted(text, bare(text), clauses, ideas, whole, tuple(_lists(whole)))
+        heavy = weight(term.idea)
+        part = whole.parts[term.segment]
+        if part.sign < 0 and part.is_elliptic:
+            heavy *= _REFUSED
+        elif term.is_condition:
+            heavy *= _EXCEPTED if re.search(r"\b(unless|except)\b", part.text) else _ON_CONDITION
+        if heavy > ideas.get(term.idea, 0.0):
+            ideas[term.idea] = heavy
+        signs[term.idea] = signs.get(term.idea) or term.sign
+    amounts = tuple((term.idea, term.value) for term in whole.terms if term.value is not None)
+    demanded = {term.idea for term in whole.terms if not term.is_condition}
+    return Wanted(
+        text,
+        bare(text),
+        max(1, count),
+        ideas,
+        signs,
+        whole,
+        deeds_in(whole, whole.terms),
+        amounts,
+        frozenset(ideas.keys() - demanded),
+        any(opposites(one) & ideas.keys() for one in ideas),
+        tuple(_lists(whole)),
+    )
 
 
-def refused_in(whole: Clause) -> set[str]:
-    """What the rule names only to refuse it: `this, not that`."""
-    if not whole.has_contrast:
-        return set()
-    demanded = {term.idea for term in whole.terms if term.sign > 0}
-    return {term.idea for term in whole.terms if term.sign < 0} - demanded
+def deeds_in(said: Clause, terms: Iterable[Term]) -> frozenset[str]:
+    """What a sentence demands or refuses to do: the first verb of each of its parts."""
+    found: dict[int, str] = {}
+    for term in terms:
+        if term.segment in found or term.is_condition or not is_deed(term.idea) or weight(term.idea) < 1:
+            continue
+        found[term.segment] = term.idea
+    return frozenset(found.values())
 
 
 def _lists(whole: Clause) -> Iterable[tuple[str, ...]]:
-    for found in _LIST.finditer(whole.text):
-        names = [found[1], *(part.split()[-1] for part in found[2].split(",") if part.strip()), found[3]]
-        known = {term.idea for term in whole.terms}
-        ideas = tuple(
-            dict.fromkeys(one for name in names if (one := _known(name, known)) and weight(one) >= 1)
-        )
-        if len(ideas) > 1:
-            yield ideas
-
-
-def _known(name: str, known: set[str]) -> str | None:
-    told = clause(name)
-    return next((term.idea for term in told.terms if term.idea in known), None)
+    known = {term.idea for term in whole.terms}
+    for part in whole.parts:
+        for found in _LIST.finditer(part.text.replace(" ,", ",")):
+            names = [
+                found[1],
+                *(piece.split()[-1] for piece in found[2].split(",") if piece.strip()),
+                found[3],
+            ]
+            ideas = tuple(
+                dict.fromkeys(
+                    one
+                    for name in names
+                    if not is_function(name) and (one := idea(name)) in known and weight(one) >= 1
+                )
+            )
+            if len(ideas) > 1:
+                yield ideas

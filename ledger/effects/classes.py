@@ -5,6 +5,7 @@ a guess that errs to the graver side; what it rests on is in `why`.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from ledger.effects.policy import EffectPolicy
@@ -19,6 +20,8 @@ _SHELL_NAMES = frozenset("bash shell exec terminal sh run execute powershell con
 _SHELL_FIELDS = ("command", "cmd", "script", "commands")
 _SQL_FIELDS = ("sql", "query", "statement")
 _SQL_STARTS = ("select", "insert", "update", "delete", "drop", "create", "alter", "truncate", "with", "merge")
+_TELLING = VERB_FIELDS.union(_SHELL_FIELDS, _SQL_FIELDS)
+_LONGEST_NAME = 200  # of a tool that is remembered: tools are few, and each is called again and again
 _LONGEST_TARGET = 300
 _LONGEST_VERB = 40
 
@@ -74,6 +77,19 @@ def classify(
     return inferred
 
 
+def inferred_class(tool: str, arguments: Any) -> EffectClass:
+    """The class alone that `classify` infers: at once, where no argument says what is done."""
+    fields = arguments if isinstance(arguments, Mapping) else {}
+    if len(tool) <= _LONGEST_NAME and _TELLING.isdisjoint(map(str.lower, fields)):
+        return _class_by_name(tool)
+    return _inferred(tool, fields).effect_class
+
+
+@lru_cache(maxsize=1024)
+def _class_by_name(tool: str) -> EffectClass:
+    return _inferred(tool, {}).effect_class
+
+
 def from_annotations(annotations: Mapping[str, Any] | None) -> EffectClass | None:
     """The class that MCP tool annotations state; None where they state none. Hints that are not given say nothing."""
     if not annotations:
@@ -109,7 +125,7 @@ def _inferred(tool: str, fields: Mapping[str, Any]) -> Effect:
 
 def command_in(tool: str, fields: Mapping[str, Any]) -> str | None:
     """The shell command in the arguments of a tool that runs such."""
-    if not _SHELL_NAMES & set(words_of(tool)):
+    if _SHELL_NAMES.isdisjoint(words_of(tool)):
         return None
     for name in _SHELL_FIELDS:
         command = fields.get(name)
@@ -161,6 +177,8 @@ def _by_fields(fields: Mapping[str, Any]) -> list[Effect]:
 
 
 def _target(fields: Mapping[str, Any]) -> str | None:
+    if fields.keys().isdisjoint(TARGET_FIELDS):
+        return None
     for name in TARGET_FIELDS:
         value = fields.get(name)
         if value is None:

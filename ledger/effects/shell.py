@@ -1,5 +1,6 @@
 """What a shell command does outside, by its programs. Runs nothing; in doubt it is a `write`."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from itertools import pairwise
@@ -51,6 +52,8 @@ _SENDS = (
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _SQL_DESTROYS = ("DROP ", "DELETE ", "TRUNCATE ")
 _SQL_WRITES = ("INSERT ", "UPDATE ", "CREATE ", "ALTER ", "MERGE ", "REPLACE ", "GRANT ", "REVOKE ")
+_PLAIN = re.compile(r"""[^'"\\#\x0b\x0c\x1c-\x1f\x80-\U0010ffff]*""")
+_WORD = re.compile(r"[();<>|&]+|[^\s();<>|&]+")
 _SEPARATORS = frozenset({";", "&", "&&", "||", "|", "|&", "(", ")", "\n", "{", "}", "!"})
 
 
@@ -71,6 +74,9 @@ def sql_class(statement: str) -> EffectClass:
 def simple_commands(command: str) -> Iterator[list[str]]:
     """The simple commands of a script, each as its words; a redirection stays in it as a word of its own."""
     for line in command.replace("\\\n", " ").split("\n"):
+        if _PLAIN.fullmatch(line):  # nothing to unquote: what the lexer would find, ten times as fast
+            yield from _commands(_WORD.findall(line))
+            continue
         lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&\n")
         lexer.whitespace_split, lexer.commenters = True, "#"
         words: list[str] = []
@@ -86,6 +92,18 @@ def simple_commands(command: str) -> Iterator[list[str]]:
             words = words or line.split()
         if words:
             yield words
+
+
+def _commands(found: list[str]) -> Iterator[list[str]]:
+    words: list[str] = []
+    for word in found:
+        if word not in _SEPARATORS:
+            words.append(word)
+        elif words:
+            yield words
+            words = []
+    if words:
+        yield words
 
 
 def _effect(words: list[str]) -> tuple[EffectClass, str, str | None]:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ledger.events.tool_call import EffectClass
 
+_LONGEST_NAME = 200  # of a name that is remembered: tools are few, and each is called again and again
 _SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 _BY_CLASS: dict[EffectClass, str] = {
@@ -57,6 +59,15 @@ TARGET_FIELDS = (
 
 def words_of(name: str) -> list[str]:
     """The words of a name, in lower case: `mcp__mail__sendMessage` -> mcp, mail, send, message."""
+    return list(_words_of(name)) if len(name) <= _LONGEST_NAME else _split(name)
+
+
+@lru_cache(maxsize=1024)
+def _words_of(name: str) -> tuple[str, ...]:
+    return tuple(_split(name))
+
+
+def _split(name: str) -> list[str]:
     return [word.lower() for word in _SPLIT.split(name) if word]
 
 

@@ -7,6 +7,9 @@ from ledger.events.record import ContentRef, Event
 EffectClass = Literal["read", "write", "external", "irreversible", "credential"]
 """What a tool call may do outside: look; change files here; reach another system; without return; use a secret."""
 
+Outcome = Literal["returned", "failed", "denied", "not_started", "unknown"]
+"""How a tool call ended."""
+
 
 class ToolCallRequested(Event, name="tool_call.requested"):
     """A model, or the loop, asked for a tool to run."""
@@ -49,7 +52,7 @@ class ToolCallSettled(Event, name="tool_call.settled"):
     call_id: str
     """Id given when the call was requested."""
 
-    outcome: Literal["returned", "failed", "denied", "not_started", "unknown"]
+    outcome: Outcome
     """`not_started`: it never began; `unknown`: it began and no result was seen. Never retry that blindly."""
 
     result: ContentRef | None = None

@@ -5,12 +5,14 @@ URL `reads_url` and `read_url` too. It may live here, or in another package that
 `loopledger.importers`.
 """
 
+import functools
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, TypeGuard, cast
 
 from ledger.errors import InputError
@@ -76,8 +78,9 @@ def reads_urls(importer: Importer) -> TypeGuard[UrlImporter]:
     return hasattr(importer, "reads_url")
 
 
-def discover() -> dict[str, Importer]:
-    """All importers by format name: the modules here, then those of other packages."""
+@functools.cache
+def discover() -> Mapping[str, Importer]:
+    """All importers by format name: the modules here, then those of other packages. Looked for once."""
     found: dict[str, Importer] = {}
     for module in pkgutil.iter_modules(__path__):
         if not module.name.startswith("_"):
@@ -86,7 +89,7 @@ def discover() -> dict[str, Importer]:
     for point in entry_points(group="loopledger.importers"):
         importer = cast(Importer, point.load())
         found.setdefault(importer.FORMAT, importer)
-    return dict(sorted(found.items()))
+    return MappingProxyType(dict(sorted(found.items())))
 
 
 def importer_named(name: str) -> Importer:

@@ -22,7 +22,7 @@ FOLDER = "lake"
 Config = dict[str, str | bool | int | float | list[str]]
 """Settings of an engine."""
 
-_SQL_TYPES: dict[Kind, str] = {
+SQL_TYPES: dict[Kind, str] = {
     "word": "varchar",
     "text": "varchar",
     "count": "bigint",
@@ -30,6 +30,7 @@ _SQL_TYPES: dict[Kind, str] = {
     "money": f"decimal({MONEY.precision}, {MONEY.scale})",
     "time": "timestamp with time zone",
 }
+"""What the kinds of columns are in SQL."""
 
 
 class Table(NamedTuple):
@@ -140,7 +141,7 @@ def _names(there: set[str] | None) -> str:
     return ", ".join(
         f'"{column.name}"'
         if there is None or column.name in there
-        else f'cast(null as {_SQL_TYPES[column.kind]}) as "{column.name}"'
+        else f'cast(null as {SQL_TYPES[column.kind]}) as "{column.name}"'
         for column in COLUMNS
     )
 

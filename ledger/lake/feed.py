@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+StoredRow = tuple[int, str, int, str, bytes]
+"""The fields of a `Stored`, as the database gives them."""
+
 
 class Stored(NamedTuple):
     """A record as its store keeps it."""
@@ -31,7 +34,7 @@ class Feed:
     ledger: str
     """Identity of the ledger: a lake takes records of one ledger only."""
 
-    rows: Callable[[int], Iterator[Stored]]
+    rows: Callable[[int], Iterator[StoredRow]]
     """All records after a position, in order."""
 
     contents: Callable[[list[str]], Mapping[str, bytes]]

@@ -19,7 +19,8 @@ EVENTS = "events"
 """Folder of the files, in the lake."""
 
 _ROW_GROUP = 122_880  # as DuckDB's own
-_WORDS = [column.name for column in COLUMNS if column.kind == "word"]
+_BUFFER = 2**18
+_WORDS = {column.name for column in COLUMNS if column.kind == "word"}
 _DELTAS = dict.fromkeys(("position", "seq", "recorded_at", "occurred_at"), "DELTA_BINARY_PACKED")
 _SEGMENT_ORDER: tuple[str, ...] = ("position",)
 _COMPACTED_ORDER: tuple[str, ...] = ("session", "seq")
@@ -29,8 +30,14 @@ _UNKNOWN_DATE = date(1970, 1, 1)
 def split_by_date(table: pa.Table) -> Iterator[tuple[date, pa.Table]]:
     """The rows of each date of recording; a damaged record goes with the one before it."""
     dates = pc.fill_null(pc.fill_null_forward(pc.cast(table["recorded_at"], pa.date32())), _UNKNOWN_DATE)
-    for day in pc.unique(dates).sort():
-        yield day.as_py(), table if len(pc.unique(dates)) == 1 else table.filter(pc.equal(dates, day))
+    runs = pc.run_end_encode(dates.combine_chunks())
+    days, ends = runs.values, runs.run_ends.to_pylist()
+    if len(days) == len(pc.unique(days)):  # as it is while clocks go forward: nothing is copied
+        for day, start, end in sorted(zip(days.to_pylist(), [0, *ends], ends, strict=False)):
+            yield day, table.slice(start, end - start)
+        return
+    for day in pc.unique(days).sort():
+        yield day.as_py(), table.filter(pc.equal(dates, day))
 
 
 def write_file(
@@ -54,30 +61,33 @@ def write_file(
     relative = f"{EVENTS}/recorded_date={day.isoformat()}/{name}"
     path = lake / relative
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(exist_ok=False)
     options: dict[str, Any] = {}
     if kind == "seg":  # unsorted: only a filter can tell that a session is not in it
         options["bloom_filter_options"] = {
             name: {"ndv": max(1, pc.count_distinct(table[name]).as_py()), "fpp": 0.01}
             for name in ("session", "call_id")
         }
-    with path.open("xb") as file:
+    # A column of which no row has anything, and most have none, costs more to pack than it is long.
+    filled = [name for name in table.column_names if table[name].null_count < table.num_rows]
+    # By a stream of its own: for one of Python's, the writer would wait at each column for who reads the next rows.
+    with pa.output_stream(str(path), compression=None, buffer_size=_BUFFER) as sink:
         pq.write_table(
             table.replace_schema_metadata(metadata),
-            file,
-            compression="zstd",
-            compression_level=1,
+            sink,
+            compression={**dict.fromkeys(table.column_names, "none"), **dict.fromkeys(filled, "zstd")},
+            compression_level=dict.fromkeys(filled, 1),
             row_group_size=_ROW_GROUP,
-            use_dictionary=_WORDS,
+            use_dictionary=[name for name in filled if name in _WORDS],
             column_encoding=_DELTAS,
             write_page_index=True,
             sorting_columns=[pq.SortingColumn(SCHEMA.get_field_index(name)) for name in order],
             **options,
         )
-        file.flush()
+    with path.open("r+b") as file:
         os.fsync(file.fileno())
-    sync_folder(path.parent)
-    with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
+    sync_folder(path.parent)
     return DataFile(relative, table.num_rows, path.stat().st_size, digest, first, last, SCHEMA_VERSION)
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from ledger.errors import InputError
 from ledger.lake.columns import SENT_AGAIN, TEXTS
-from ledger.lake.feed import Feed, Stored
+from ledger.lake.feed import Feed, Stored, StoredRow
 from ledger.lake.files import EVENTS, date_of, read_files, split_by_date, write_file
 from ledger.lake.manifest import LISTING, SCRATCH, DataFile, Manifest, Version
 from ledger.lake.rows import Rows
@@ -31,6 +31,7 @@ _MOST_ROWS = 50_000
 _MOST_TEXT = 64 * 2**20
 _MANY_SMALL = 8
 _COMPACTED_BYTES = 64 * 2**20
+_EMPTY = Version()
 
 
 @dataclass(frozen=True)
@@ -65,52 +66,53 @@ class Lake:
     ) -> Exported:
         """Take in all records that came since. Raises InputError when the lake is of another ledger or history."""
         self.manifest.make()
-        version, events = self._checked(feed), 0
+        (version, came), events = self._checked(feed), 0
         with ThreadPoolExecutor(1) as beside:  # reads the next rows while these are written
 
-            def ahead(after: int) -> Iterator[Rows]:
-                came = feed.rows(after)
+            def ahead(came: Iterator[StoredRow]) -> Iterator[Rows]:
                 coming = beside.submit(_segment, came, feed, most_rows)
                 while (rows := coming.result()) is not None:
                     coming = beside.submit(_segment, came, feed, most_rows)
                     yield rows
 
-            segments = ahead(version.position)
+            segments = ahead(came)
             while (rows := next(segments, None)) is not None:
                 if rows.erased:  # before the record of it counts: after a crash it is done again
                     version = self._erase(version, rows.erased)
                 committed = self._commit(version, feed, rows)
                 if committed is None:  # a rival was first: what it took in does not come again
-                    version = self._checked(feed)
-                    segments = ahead(version.position)
+                    version, came = self._checked(feed)
+                    segments = ahead(came)
                     continue
                 version, events = committed, events + rows.size
                 progress(version.position)
         if events:
-            version = self.compact()
+            version = self.compact(since=version)
         if events or not (self.folder / LISTING).exists():
-            self.manifest.list_files()
+            self.manifest.list_files(version)
         size = sum(file.bytes for file in version.files.values())
         return Exported(events, version.position, len(version.files), size)
 
-    def _checked(self, feed: Feed) -> Version:
+    def _checked(self, feed: Feed) -> tuple[Version, Iterator[StoredRow]]:
+        """Where the lake stands, and the records that it does not have yet."""
         version = self.manifest.read()
         if version.number == 0:
-            return version
+            return version, feed.rows(0)
         if version.ledger != feed.ledger:
             raise InputError(f"{self.folder} is the lake of another ledger: name another folder")
-        here = next(feed.rows(version.position - 1), None) if version.position else None
-        if version.position and (here is None or feed.record_hash(here) != version.head["hash"]):
+        came = feed.rows(version.position - 1)
+        here = next(came, None)
+        if here is None or feed.record_hash(Stored._make(here)) != version.head["hash"]:
             raise InputError(
                 f"{self.folder} shows another history: its record at position {version.position} is"
                 f" {version.head['session']}#{version.head['seq']} of hash {version.head['hash'][:12]}, the store has"
                 " none or another there; remove the folder or name another"
             )
-        return version
+        return version, came
 
     def _commit(self, version: Version, feed: Feed, rows: Rows) -> Version | None:
-        last = rows.last
-        assert last is not None
+        assert rows.last is not None
+        last = Stored._make(rows.last)
         digest = feed.record_hash(last)
         head = {"session": last.session, "seq": last.seq, "hash": digest}
         told = {"ledger": feed.ledger, "head_hash": digest, "head_position": str(last.position)}
@@ -129,14 +131,18 @@ class Lake:
 
     # -- rewriting ---------------------------------------------------------------------------------------------------
 
-    def compact(self, *, many: int = _MANY_SMALL, target: int = _COMPACTED_BYTES) -> Version:
-        """Merge the small files of a date into files sorted by session and seq, where there are `many` of them."""
-        version = self.manifest.read()
+    def compact(
+        self, *, many: int = _MANY_SMALL, target: int = _COMPACTED_BYTES, since: Version = _EMPTY
+    ) -> Version:
+        """Merge the small files of a date into files sorted by session and seq, where there are `many` of them.
+
+        `since` is a state that is known: only what came after it is read.
+        """
+        version = self.manifest.read(since)
         while merged := _mergeable(version, many, target):
-            version = (
-                self._replace(version, merged, _each_text_once(read_files(self.folder, merged)))
-                or self.manifest.read()
-            )
+            version = self._replace(
+                version, merged, _each_text_once(read_files(self.folder, merged))
+            ) or self.manifest.read(version)
         return version
 
     def _replace(self, version: Version, old: list[DataFile], table: pa.Table) -> Version | None:
@@ -195,7 +201,7 @@ class Lake:
         return [self.folder / path for path in self.manifest.read().files]
 
 
-def _segment(came: Iterator[Stored], feed: Feed, most_rows: int) -> Rows | None:
+def _segment(came: Iterator[StoredRow], feed: Feed, most_rows: int) -> Rows | None:
     """The next records, so many as memory bears; None when there are none."""
     rows = Rows(feed.contents)
     for stored in came:

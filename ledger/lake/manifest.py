@@ -63,6 +63,9 @@ class Version:
     """SHA-256 of the entry's bytes."""
 
 
+_EMPTY = Version()
+
+
 class Manifest:
     """The manifest in the folder of a lake."""
 
@@ -93,14 +96,14 @@ class Manifest:
         """Where an entry lies."""
         return self._entries / f"{number:012}.json"
 
-    def read(self) -> Version:
-        """The lake as it stands. Raises LakeDamagedError."""
+    def read(self, since: Version = _EMPTY) -> Version:
+        """The lake as it stands, from the entries after a state that is known. Raises LakeDamagedError."""
         for _ in range(_TRIES):
             numbers = self.numbers()
             if not numbers:
                 return Version()
             try:
-                return self._read(numbers[-1])
+                return self._read(numbers[-1], since if since.number <= numbers[-1] else _EMPTY)
             except FileNotFoundError:
                 continue  # old entries were cleared away meanwhile: a newer one lists all files
             except (KeyError, TypeError) as error:
@@ -111,11 +114,11 @@ class Manifest:
             f"{self._entries} has holes: expected each entry back to one that lists all files"
         )
 
-    def _read(self, number: int) -> Version:
+    def _read(self, number: int, since: Version) -> Version:
         steps: list[tuple[dict[str, Any], str]] = []
         expected: str | None = None
         at = number
-        while True:
+        while at > since.number:
             raw = self.path_of(at).read_bytes()
             digest = hashlib.sha256(raw).hexdigest()
             try:
@@ -127,10 +130,14 @@ class Manifest:
                 is_whole = entry["files"] is not None
             except (ValueError, KeyError, TypeError) as error:
                 raise LakeDamagedError(f"{self.path_of(at)} is no entry of a manifest: {error}") from error
-            if is_whole or at == 1:
+            if is_whole:
                 break
             at -= 1
-        return _folded(number, steps)
+        if at == since.number and steps and since.number and expected != since.digest:
+            raise LakeDamagedError(
+                f"{self.path_of(at + 1)} is no entry of a manifest: it follows another than {self.path_of(at)}"
+            )
+        return _folded(since, number, steps)
 
     def commit(
         self,
@@ -178,10 +185,10 @@ class Manifest:
                 paths.update(json.loads(self.path_of(number).read_bytes())["remove"])
         return paths
 
-    def list_files(self) -> None:
+    def list_files(self, since: Version = _EMPTY) -> None:
         """Write the listing for readers without this program."""
         while True:
-            version = self.read()
+            version = self.read(since)
             listed = [{"path": file.path, "rows": file.rows} for file in version.files.values()]
             draft = self.scratch / f"{LISTING}.{secrets.token_hex(8)}"
             draft.write_text(json.dumps(listed, indent=1), encoding="utf-8")
@@ -201,8 +208,10 @@ class Manifest:
         return count
 
 
-def _folded(number: int, steps: list[tuple[dict[str, Any], str]]) -> Version:
-    files: dict[str, DataFile] = {}
+def _folded(since: Version, number: int, steps: list[tuple[dict[str, Any], str]]) -> Version:
+    if not steps:
+        return since
+    files = dict(since.files)
     for entry, _ in reversed(steps):
         if entry["files"] is not None:
             files = {one["path"]: DataFile(**one) for one in entry["files"]}

@@ -4,8 +4,8 @@ A record that cannot be read becomes a row that says so: the lake has every reco
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -14,13 +14,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ledger.effects import classify
+from ledger.effects import inferred_class
 from ledger.events import BY_NAME
 from ledger.events.canonical import canonical_json, decode_json
 from ledger.events.tool_call import EffectClass
 from ledger.events.upcasts import upcast
-from ledger.lake.columns import COLUMNS, CONTENTS, MONEY, PLANS, SCHEMA, SENT_AGAIN, TEXTS, Kind
-from ledger.lake.feed import Stored
+from ledger.lake.columns import COLUMNS, CONTENTS, MONEY, PLANS, SCHEMA, SENT_AGAIN, Kind
+from ledger.lake.feed import StoredRow
 
 LONGEST_TEXT = 2**20
 """Characters of a content that `text` shows."""
@@ -36,235 +36,258 @@ _CENTS = Decimal(1).scaleb(-MONEY.scale)
 _MOST = Decimal(10) ** (MONEY.precision - MONEY.scale)
 
 Contents = Callable[[list[str]], Mapping[str, bytes]]
+_Reference = tuple[str, int, str]  # digest, size and kind of a content
 
-_SWEEP = 200
+_TOGETHER = 1000
 _LOADED = 2**24
-_NO_FIELDS: dict[str, Any] = {}
 _KINDS = {column.name: column.kind for column in COLUMNS}
-_OF_DAMAGED = ("position", "session", "seq", "type", "damage")
+_BARE = ("data", "grade", "prev", "recorded_at", "v")
+_STAMPS = ("occurred_at", "correlation", "agent")
+_SOURCE = {name: f"source_{name}" for name in ("format", "file", "item", "line")}
 
 
-class _Reference(NamedTuple):
-    """The content that `text` is to show."""
+class _Plan(NamedTuple):
+    """Where the fields of one event go."""
 
-    digest: str
-    size: int
-    is_loaded: bool
-    is_json: bool
+    version: int
+    """Schema version of the event; 0 for one that is not known."""
+
+    plain: dict[str, str]
+    """Field -> column."""
+
+    parts: dict[str, list[tuple[str, str]]]
+    """Field that is a part -> the fields in it that are taken, each with its column."""
+
+    defaults: list[tuple[str, str, Any]]
+    """Field, column and what it says where it was left out."""
+
+    content: str | None
+    """Field whose content is shown as `text`."""
+
+    sent_again: dict[str, str]
+    """Field of a content that most calls repeat -> column of its text."""
 
 
-class _Group:
-    """Records of one event: their fields are the same, so a column is one sweep over them.
+def _plan(name: str) -> _Plan:
+    version = BY_NAME[name].VERSION if name in BY_NAME else 0
+    plan = _Plan(version, {}, {}, [], CONTENTS.get(name), {})
+    for taken in PLANS.get(name, ()):
+        if taken.part is not None:
+            plan.parts.setdefault(taken.field, []).append((taken.part, taken.column))
+            continue
+        plan.plain[taken.field] = taken.column
+        if taken.default is not None:
+            plan.defaults.append((taken.field, taken.column, taken.default))
+    plan.sent_again.update({field: text for field, (_, text) in SENT_AGAIN.get(name, {}).items()})
+    return plan
 
-    Swept every few hundred records: what waits longer is walked by the garbage collector again and again, which costs
-    more than the sweep. The contents of a sweep are read together.
-    """
 
-    def __init__(self, name: str, contents: Contents, given: set[str]) -> None:
-        self._name = name
-        self._contents = contents
-        self._given = given
-        self._stored: list[Stored] = []
-        self._states: list[dict[str, Any]] = []
-        self._payloads: list[str] = []
-        self._references: list[_Reference | None] = []
-        self._waiting = 0
-        self._swept: list[pa.Table] = []
+_PLANS: dict[str, _Plan] = {name: _plan(name) for name in BY_NAME}
+_UNKNOWN = _plan("")
 
-    def add(self, stored: Stored, state: dict[str, Any], payload: str, reference: "_Reference | None") -> int:
-        """One more; give the length of the texts that were loaded by it."""
-        if reference is not None and reference.is_loaded:
-            self._waiting += reference.size
-        self._references.append(reference)
-        self._stored.append(stored)
-        self._states.append(state)
-        self._payloads.append(payload)
-        if len(self._stored) >= _SWEEP or self._waiting >= _LOADED:
-            return self._sweep()
-        return 0
 
-    def tables(self) -> list[pa.Table]:
-        """All rows of this event."""
-        if self._stored:
-            self._sweep()
-        return self._swept
+class _Wanted:
+    """Contents that rows wait for: what each is for, in lists side by side."""
 
-    def _sweep(self) -> int:
-        columns = dict(self._columns())
-        size = sum(len(text) for name in TEXTS.values() for text in columns.get(name, ()) if text is not None)
-        self._swept.append(_table(columns))
-        self._stored, self._states, self._payloads, self._references = [], [], [], []
-        self._waiting = 0
-        return size
+    def __init__(self) -> None:
+        self.places: list[int] = []
+        """Row."""
+        self.names: list[str] = []
+        """Column that shows it, or name of the tool whose arguments it is."""
+        self.digests: list[str | None] = []
+        """The content; None where it cannot be read."""
 
-    def _columns(self) -> Iterator[tuple[str, Sequence[Any]]]:
-        """The columns that any of them has something for."""
-        stored, states = self._stored, self._states
-        there = set().union(*states)
-        yield "position", [row.position for row in stored]
-        yield "session", [row.session for row in stored]
-        yield "seq", [row.seq for row in stored]
-        yield "type", [self._name] * len(stored)
-        yield "recorded_at", [state["recorded_at"] for state in states]
-        yield "grade", [state["grade"] for state in states]
-        for name in ("occurred_at", "correlation", "agent"):
-            if name in there:
-                yield name, [state.get(name) for state in states]
-        yield "depth", [state.get("depth", 0) for state in states]
-        if "actor" in there:
-            actors = [_fields(state.get("actor")) for state in states]
-            yield "actor_kind", [actor.get("kind") for actor in actors]
-            yield "actor", [actor.get("id") for actor in actors]
-        if "cause" in there:
-            causes = [state.get("cause") for state in states]
-            yield "cause_seq", [cause if isinstance(cause, int) else None for cause in causes]
-            yield "cause_elsewhere", [None if isinstance(cause, int) else cause for cause in causes]
-        if "source" in there:
-            sources = [_fields(state.get("source")) for state in states]
-            for name in ("format", "file", "item", "line"):
-                yield f"source_{name}", [source.get(name) for source in sources]
-        yield "payload", self._payloads
-        data = [state["data"] for state in states]
-        told = set().union(*data)
-        for column, field, part, default in PLANS.get(self._name, ()):
-            if field not in told:
-                if default is not None:
-                    yield column, [default] * len(data)
-            elif part is None:
-                yield column, [fields.get(field, default) for fields in data]
-            else:
-                yield column, [_fields(fields.get(field)).get(part) for fields in data]
-        if self._name in CONTENTS:
-            yield from self._shown()
-        for field, (_, column) in SENT_AGAIN.get(self._name, {}).items():
-            if field in told:
-                yield column, self._first_texts([fields.get(field) for fields in data])
+    def add(self, place: int, name: str, digest: str | None) -> None:
+        """One more."""
+        self.places.append(place)
+        self.names.append(name)
+        self.digests.append(digest)
 
-    def _first_texts(self, values: list[Any]) -> list[str | None]:
-        """The text of each content at the first record that names it; nothing where it was given before."""
-        first: dict[str, int] = {}
-        for place, value in enumerate(values):
-            digest = _fields(value).get("digest")
-            if isinstance(digest, str) and digest not in self._given:
-                self._given.add(digest)
-                first[digest] = place
-        texts: list[str | None] = [None] * len(values)
-        for digest, content in self._contents(list(first)).items():
-            texts[first[digest]] = content.decode("utf-8", "replace")[:LONGEST_TEXT]
-        return texts
-
-    def _shown(self) -> Iterator[tuple[str, Sequence[Any]]]:
-        """The columns of the content that each record shows."""
-        field, references = CONTENTS[self._name], self._references
-        found = self._contents([one.digest for one in references if one is not None and one.is_loaded])
-        contents = [found.get(one.digest) if one is not None else None for one in references]
-        yield "content_field", [field if one is not None else None for one in references]
-        yield "content_digest", [one.digest if one is not None else None for one in references]
-        yield "content_size", [one.size if one is not None else None for one in references]
-        yield (
-            "text",
-            [
-                None if content is None else content.decode("utf-8", "replace")[:LONGEST_TEXT]
-                for content in contents
-            ],
-        )
-        if field == "arguments":
-            yield (
-                "effect_guess",
-                [
-                    None if one is None else _guess(state["data"], content if one.is_json else None)
-                    for one, state, content in zip(references, self._states, contents, strict=True)
-                ],
-            )
+    def __iter__(self) -> Iterator[tuple[int, str, str | None]]:
+        return zip(self.places, self.names, self.digests, strict=True)
 
 
 class Rows:
-    """Rows of one segment."""
+    """Rows of one segment.
+
+    Column by column for some hundred rows at a time, whatever their events: each list becomes an array at once, and
+    the contents that they show are read together. What waits is kept in lists of plain values: of objects for each
+    row, there would soon be so many that Python looked for garbage among them, again and again.
+    """
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
-        self._groups: dict[str, _Group] = {}
-        self._damaged: list[tuple[Stored, str]] = []
+        self._batches: list[pa.RecordBatch] = []
         self._given: set[str] = set()
+        self._begin()
         self.size = 0
         """Rows so far."""
         self.text_size = 0
         """Length of all texts and payloads together: what decides how much memory they take."""
-        self.last: Stored | None = None
+        self.last: StoredRow | None = None
         """The record that came last."""
         self.erased: set[str] = set()
         """Digests of contents that the records say were destroyed."""
 
-    def add(self, row: Stored) -> None:
+    def _begin(self) -> None:
+        self._place = 0
+        self._columns: defaultdict[str, list[Any]] = defaultdict(lambda: [None] * _TOGETHER)
+        self._shown = _Wanted()
+        self._guessed = _Wanted()
+        self._waiting = 0
+
+    def add(self, row: StoredRow) -> None:
         """One more row."""
+        if self._place == _TOGETHER or self._waiting >= _LOADED:
+            self._finish()
+        place, columns = self._place, self._columns
+        self._place += 1
         self.size += 1
-        self.text_size += len(row.state)
         self.last = row
+        position, session, seq, name, raw = row
+        self.text_size += len(raw)
+        columns["position"][place] = position
+        columns["session"][place] = session
+        columns["seq"][place] = seq
+        columns["type"][place] = name
+        plan: _Plan = _PLANS.get(name, _UNKNOWN)
+        version, plain, parts, defaults, content_field, sent_again = plan
+        content: _Reference | None = None
         try:
-            state, is_exact = _decoded(row.state)
-            data = state["data"]
-            payload = _readable(canonical_json(data).decode()) if is_exact else orjson.dumps(data).decode()
-            if row.type == "ledger.erased":
-                digests = filter(
-                    _DIGEST.fullmatch, map(str, data["digests"])
-                )  # what is none names no content
-                self.erased.update(digests)
-            event = BY_NAME.get(row.type)
-            if event is not None and state["v"] < event.VERSION:
-                state["data"] = upcast(row.type, state["v"], event.VERSION, data)
-            reference = _reference(data.get(CONTENTS[row.type])) if row.type in CONTENTS else None
-            _ = state["recorded_at"], state["grade"], state["data"].keys()
+            state, is_exact = _decoded(raw)
+            fields = state["data"]
+            payload = (
+                _readable(canonical_json(fields).decode()) if is_exact else orjson.dumps(fields).decode()
+            )
+            if name == "ledger.erased":  # what is no digest names no content
+                self.erased.update(filter(_DIGEST.fullmatch, map(str, fields["digests"])))
+            if version and state["v"] < version:
+                fields = upcast(name, state["v"], version, fields)
+            if content_field is not None and (value := fields.get(content_field)) is not None:
+                content = _reference(value)
+            recorded_at, grade, items = state["recorded_at"], state["grade"], fields.items()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            self._damaged.append((row, f"{type(error).__name__}: {error}"))
+            columns["damage"][place] = f"{type(error).__name__}: {error}"
             return
-        group = self._groups.get(row.type)
-        if group is None:
-            group = self._groups[row.type] = _Group(row.type, self._contents, self._given)
-        self.text_size += group.add(row, state, payload, reference)
+        columns["recorded_at"][place] = recorded_at
+        columns["grade"][place] = grade
+        columns["payload"][place] = payload
+        if tuple(state) == _BARE:
+            columns["depth"][place] = 0
+        else:
+            self._stamp(place, state)
+        for field, value in items:
+            if (column := plain.get(field)) is not None:
+                columns[column][place] = value
+            elif field in parts and isinstance(value, dict):
+                for part, column in parts[field]:
+                    if part in value:
+                        columns[column][place] = value[part]
+        for field, column, default in defaults:
+            if field not in fields:
+                columns[column][place] = default
+        if content is not None:
+            columns["content_field"][place] = content_field
+            self._show(place, content)
+            if content_field == "arguments" and "effect_class" not in fields:
+                self._guess_effect(place, fields.get("tool"), content)
+        for field, column in sent_again.items():
+            if field in fields:
+                self._show_first(place, column, fields[field])
+
+    def _stamp(self, place: int, state: dict[str, Any]) -> None:
+        """What stands beside the fields of an event."""
+        columns = self._columns
+        columns["depth"][place] = state.get("depth", 0)
+        for name in _STAMPS:
+            if name in state:
+                columns[name][place] = state[name]
+        if isinstance(actor := state.get("actor"), dict):
+            columns["actor_kind"][place] = actor.get("kind")
+            columns["actor"][place] = actor.get("id")
+        if (cause := state.get("cause")) is not None:
+            columns["cause_seq" if isinstance(cause, int) else "cause_elsewhere"][place] = cause
+        if isinstance(source := state.get("source"), dict):
+            for name, column in _SOURCE.items():
+                if name in source:
+                    columns[column][place] = source[name]
+
+    def _show(self, place: int, content: _Reference) -> None:
+        """The content that a row shows."""
+        digest, size, kind = content
+        self._columns["content_digest"][place] = digest
+        self._columns["content_size"][place] = size
+        if kind != "bytes":
+            self._want(place, "text", digest, size)
+
+    def _guess_effect(self, place: int, tool: Any, arguments: _Reference) -> None:
+        """The effect class of a call that declares none."""
+        digest, _, kind = arguments
+        if isinstance(tool, str):
+            self._guessed.add(place, tool, digest if kind == "json" else None)
+
+    def _show_first(self, place: int, column: str, value: Any) -> None:
+        """The text of a content at the first record that names it; nothing where it was given before."""
+        if not isinstance(value, dict) or not isinstance(digest := value.get("digest"), str):
+            return
+        if digest not in self._given:
+            self._given.add(digest)
+            size = value.get("size")
+            self._want(place, column, digest, size if isinstance(size, int) else 0)
+
+    def _want(self, place: int, column: str, digest: str, size: int) -> None:
+        if 0 <= size <= LARGEST_CONTENT:
+            self._shown.add(place, column, digest)
+            self._waiting += size
+            self.text_size += size if size < LONGEST_TEXT else LONGEST_TEXT
+
+    def _finish(self) -> None:
+        """Make a batch of the rows that wait."""
+        columns, size = self._columns, self._place
+        found = self._contents(list(dict.fromkeys(filter(None, self._shown.digests))))
+        for place, column, digest in self._shown:
+            if digest is not None and (content := found.get(digest)) is not None:
+                columns[column][place] = _text(content)
+        for place, tool, digest in self._guessed:
+            columns["effect_guess"][place] = _guess(tool, None if digest is None else found.get(digest))
+        arrays = [
+            _array(_KINDS[field.name], columns[field.name][:size], field.type)
+            if field.name in columns
+            else pa.nulls(size, field.type)
+            for field in SCHEMA
+        ]
+        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        self._begin()
 
     def table(self) -> pa.Table:
-        """The rows as a table of the schema, in the order of positions."""
-        parts = [table for group in self._groups.values() for table in group.tables()]
-        if self._damaged:
-            columns = zip(*((*row[:4], damage) for row, damage in self._damaged), strict=True)
-            parts.append(_table(dict(zip(_OF_DAMAGED, map(list, columns), strict=True))))
-        table = pa.concat_tables([SCHEMA.empty_table(), *parts], promote_options="default")
-        return table.combine_chunks().sort_by("position")
+        """The rows as a table of the schema, in the order in which they came."""
+        if self._place:
+            self._finish()
+        return pa.Table.from_batches(self._batches, SCHEMA)
 
 
-def _reference(value: Any) -> _Reference | None:
+def _reference(value: Any) -> _Reference:
     """What a field points to. Raises for what is no reference: the record is damaged."""
-    if value is None:
-        return None
     digest, size, kind = value["digest"], value["size"], value["kind"]
-    if not isinstance(digest, str):
-        raise TypeError("a reference to content has no digest")
-    return _Reference(digest, size, kind != "bytes" and 0 <= size <= LARGEST_CONTENT, kind == "json")
+    if not isinstance(digest, str) or not isinstance(size, int):
+        raise TypeError("a reference to content has no digest or no size")
+    return digest, size, kind
 
 
-def _guess(data: dict[str, Any], content: bytes | None) -> EffectClass | None:
+def _guess(tool: str, content: bytes | None) -> EffectClass:
     """The effect class of a call that declares none, by its name and its arguments where they can be read."""
-    if "effect_class" in data or not isinstance(data.get("tool"), str):
-        return None
     arguments = None
     if content is not None:
-        with suppress(ValueError, RecursionError):
+        try:
             arguments = orjson.loads(content)
-    return classify(data["tool"], arguments).effect_class
+        except (ValueError, RecursionError):
+            arguments = None
+    return inferred_class(tool, arguments)
 
 
-def _table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    fields = [SCHEMA.field(name) for name in columns]
-    arrays = [
-        _array(_KINDS[field.name], values, field.type)
-        for field, values in zip(fields, columns.values(), strict=True)
-    ]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    """The fields of a part; none where a damaged record has something else in its place."""
-    return value if isinstance(value, dict) else _NO_FIELDS
+def _text(content: bytes) -> str | bytes:
+    """What is shown of a content. The bytes of a short one are its text, or `_fitting` makes them so."""
+    return content if len(content) <= LONGEST_TEXT else content.decode("utf-8", "replace")[:LONGEST_TEXT]
 
 
 def _readable(payload: str) -> str:
@@ -286,19 +309,28 @@ def _decoded(state: bytes) -> tuple[dict[str, Any], bool]:
 def _array(kind: Kind, values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     """An array of the wanted type. What does not fit it is NULL there; `payload` has it as it was."""
     try:
-        if kind == "time":
-            return pc.cast(pa.array(values, pa.string()), wanted)
-        if kind == "money":
-            return pa.array([_money(value) for value in values], wanted)
-        return pa.array(values, wanted)
+        match kind:
+            case "time":
+                return pc.cast(pa.array(values, pa.string()), wanted)
+            case "money":
+                return pa.array([_money(value) for value in values], wanted)
+            case "count" | "flag":  # as whole numbers, an array would take fractions too, and cut them
+                found = pa.array(values)
+                if found.type in (wanted, pa.null()):
+                    return found.cast(wanted)
+            case _:
+                return pa.array(values, wanted)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        return pa.array([_fitting(kind, value) for value in values], wanted)
+        pass
+    return pa.array([_fitting(kind, value) for value in values], wanted)
 
 
 def _fitting(kind: Kind, value: Any) -> Any:
     match kind, value:
         case "word" | "text", str():
             return value.encode("utf-8", "replace").decode()
+        case "text", bytes():
+            return value.decode("utf-8", "replace")
         case "count", int() if not isinstance(value, bool) and -_INT64 <= value < _INT64:
             return value
         case "flag", bool():

@@ -3,6 +3,7 @@
 One fast pass over all text; the precise rules see only what is near a hit.
 """
 
+import functools
 import re
 from bisect import bisect_right
 from collections import defaultdict
@@ -26,28 +27,12 @@ Finder = Callable[[bytes, int, int], Span | None]
 
 
 class Scanner:
-    """All rules, compiled. Keeps no state between texts."""
+    """All rules, compiled once for all ledgers. Keeps no state between texts."""
 
     def __init__(self, has_made: Callable[[re.Match[bytes]], bool], extra_rules: Iterable[Rule] = ()) -> None:
         """`has_made` tells our own markers from what only looks like one."""
         self._has_made = has_made
-        finders: dict[str, list[Finder]] = defaultdict(list)
-        for rule in (*SHAPES, *PLACES, *extra_rules):
-            for literal in rule.literals:
-                if len(literal) < 2:
-                    raise ValueError(
-                        f"rule {rule.kind}: a literal has at least 2 characters, found {literal!r}"
-                    )
-                finders[literal.lower()].append(_finder(rule))
-        for literal in NAME_LITERALS:
-            finders[literal].extend((find_named, find_value_before_name))
-        finders["://"].append(find_in_url)
-        finders[_MARKER_LITERAL] = []
-        self._finders = [tuple(found) for found in finders.values()]
-        self._marker_index = list(finders).index(_MARKER_LITERAL)
-        self._automaton = BytesAhoCorasick(
-            [literal.encode() for literal in finders], implementation=Implementation.DFA
-        )
+        self._finders, self._marker_index, self._automaton = _compiled(tuple(extra_rules))
 
     def find(self, data: bytes) -> list[Span]:
         """The secrets in some bytes, in order, without overlaps."""
@@ -84,6 +69,23 @@ class Scanner:
                 if span.end > covered_to and (span.rank == 0 or _is_long_word(data, span)):
                     covered_from, covered_to = span.start, span.end
         return _without_overlaps(data, spans) if spans else spans
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(extra_rules: tuple[Rule, ...]) -> tuple[list[tuple[Finder, ...]], int, BytesAhoCorasick]:
+    """What runs at a hit of each literal, the index of the literal of our markers, and what finds all hits."""
+    finders: dict[str, list[Finder]] = defaultdict(list)
+    for rule in (*SHAPES, *PLACES, *extra_rules):
+        for literal in rule.literals:
+            if len(literal) < 2:
+                raise ValueError(f"rule {rule.kind}: a literal has at least 2 characters, found {literal!r}")
+            finders[literal.lower()].append(_finder(rule))
+    for literal in NAME_LITERALS:
+        finders[literal].extend((find_named, find_value_before_name))
+    finders["://"].append(find_in_url)
+    finders[_MARKER_LITERAL] = []
+    automaton = BytesAhoCorasick([literal.encode() for literal in finders], implementation=Implementation.DFA)
+    return [tuple(found) for found in finders.values()], list(finders).index(_MARKER_LITERAL), automaton
 
 
 def _is_long_word(data: bytes, span: Span) -> bool:

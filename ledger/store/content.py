@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import struct
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ _LEVEL = 3
 _packers = threading.local()  # a compressor costs more to make than to use, and threads may not share one
 _LARGEST_BLOB = 2**31
 _NO_PARENT = bytes(32)
+_NUMBERS = struct.Struct(">qq")
+_TYPES = (bytes, int, int, bytes, bytes)
 
 
 class BlobRow(NamedTuple):
@@ -68,17 +71,18 @@ def unpack_blob(row: BlobRow) -> bytes:
     """The content of a row. Raises ValueError when the row is damaged."""
     if not has_checksum(row):
         raise ValueError("its stored bytes do not have their checksum")
-    if row.codec == RAW:
-        content = row.body
-    elif row.codec == ZSTD and row.size <= _LARGEST_BLOB:
+    _, size, codec, body, _ = row
+    if codec == RAW:
+        content = body
+    elif codec == ZSTD and size <= _LARGEST_BLOB:
         try:
-            content = _unpacker().decompress(row.body, max_output_size=row.size)
+            content = _unpacker().decompress(body, max_output_size=size)
         except zstandard.ZstdError as error:
             raise ValueError(f"it cannot be unpacked: {error}") from error
     else:
-        raise ValueError(f"unknown codec {row.codec}")
-    if len(content) != row.size:
-        raise ValueError(f"it holds {len(content)} bytes instead of {row.size}")
+        raise ValueError(f"unknown codec {codec}")
+    if len(content) != size:
+        raise ValueError(f"it holds {len(content)} bytes instead of {size}")
     return content
 
 
@@ -91,8 +95,10 @@ def _unpacker() -> zstandard.ZstdDecompressor:
 
 def has_checksum(row: BlobRow) -> bool:
     """Whether a row is as it was written. In a damaged database, a column may have any type."""
-    types = tuple(type(value) for value in row)
-    return types == (bytes, int, int, bytes, bytes) and row.checksum == _checksum(*row[:4])
+    if tuple(map(type, row)) != _TYPES:
+        return False
+    digest, size, codec, body, checksum = row
+    return checksum == _checksum(digest, size, codec, body)
 
 
 def chain_node(salt: bytes, parent: NodeRow | None, message: bytes) -> NodeRow:
@@ -124,5 +130,4 @@ def node_digest(salt: bytes, parent: bytes | None, message: bytes, depth: int) -
 
 
 def _checksum(digest: bytes, size: int, codec: int, body: bytes) -> bytes:
-    head = digest + size.to_bytes(8, "big", signed=True) + codec.to_bytes(8, "big", signed=True)
-    return hashlib.sha256(head + body).digest()[:16]
+    return hashlib.sha256(digest + _NUMBERS.pack(size, codec) + body).digest()[:16]

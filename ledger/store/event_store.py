@@ -215,12 +215,12 @@ class EventStore:
     ) -> Iterator[Record]:
         """Records of a session in the order of seq, in chunks: memory does not grow with the session.
 
-        With event names, only those; the others are passed over without being decoded.
+        With event names, only those; the others are passed over by the database.
         """
-        while rows := self.recorder.select_events(session, gt=after, lte=upto, limit=_CHUNK):
+        topics = tuple(names)
+        while rows := self.recorder.select_events(session, gt=after, lte=upto, limit=_CHUNK, topics=topics):
             for row in rows:
-                if not names or row.topic in names:
-                    yield decode_record(row)
+                yield decode_record(row)
             after = _onward(after, rows[-1].originator_version, f"{session}#{after + 1}")
 
     def record(self, session: str, seq: int) -> Record:
@@ -319,7 +319,10 @@ class EventStore:
         All of them are in memory at once: ask for as many as that bears.
         """
         found: dict[str, bytes] = {}
-        keys = [bytes.fromhex(digest) for digest in digests if _DIGEST.fullmatch(digest)]
+        try:
+            keys = [bytes.fromhex(digest) for digest in digests]  # what is spelled otherwise is not found
+        except ValueError:
+            keys = [bytes.fromhex(digest) for digest in digests if _DIGEST.fullmatch(digest)]
         try:
             for row in self.recorder.get_blobs(keys):
                 try:

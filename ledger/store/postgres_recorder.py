@@ -172,12 +172,19 @@ class PostgresRecorder(PostgresApplicationRecorder):
         lte: int | None = None,
         desc: bool = False,
         limit: int | None = None,
+        topics: Sequence[str] = (),
     ) -> Sequence[StoredEvent]:
-        """Records of a session, as Notification (with position)."""
+        """Records of a session, as Notification (with position); only those of the given event names, if any."""
         order = " desc" if desc else ""
         rows = self._read(
-            f"{SELECT_EVENTS} order by originator_version{order} limit %b",
-            (originator_id, gt or 0, 2**62 if lte is None else lte, 2**62 if limit is None else limit),
+            f"{SELECT_EVENTS}{' and topic = any(%b)' if topics else ''} order by originator_version{order} limit %b",
+            (
+                originator_id,
+                gt or 0,
+                2**62 if lte is None else lte,
+                *([list(topics)] if topics else []),
+                2**62 if limit is None else limit,
+            ),
         )
         return [_notification(row) for row in rows]
 

@@ -108,8 +108,9 @@ class LedgerRecorder(Protocol):
         lte: int | None = None,
         desc: bool = False,
         limit: int | None = None,
+        topics: Sequence[str] = (),
     ) -> Sequence[StoredEvent]:
-        """Records of a session, as Notification (with position)."""
+        """Records of a session, as Notification (with position); only those of the given event names, if any."""
 
     def select_notifications(
         self,

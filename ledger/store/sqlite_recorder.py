@@ -45,6 +45,11 @@ _STRANGE_KEYS = (
     " OR seq > (SELECT coalesce(max(originator_version), 0) FROM stored_events) ORDER BY key LIMIT ?"
 )
 _TOGETHER = 100
+# One search of the index each, as `get_blob` makes it: where one is damaged, a scan finds more.
+_GET_BLOBS = (
+    f"WITH w(digest) AS (VALUES {','.join(['(?)'] * _TOGETHER)}) SELECT r.* FROM w"  # noqa: S608
+    " CROSS JOIN blobs AS k ON k.digest = w.digest CROSS JOIN blobs AS r ON r.rowid = k.rowid"
+)
 _EVENT_COLUMNS = "nid, originator_id, originator_version, topic, state"
 
 
@@ -174,13 +179,14 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         lte: int | None = None,
         desc: bool = False,
         limit: int | None = None,
+        topics: Sequence[str] = (),
     ) -> Sequence[StoredEvent]:
-        """Records of a session, as Notification (with position)."""
+        """Records of a session, as Notification (with position); only those of the given event names, if any."""
         order = "DESC" if desc else "ASC"
         rows = self._rows(
             f"SELECT {_EVENT_COLUMNS} FROM stored_events WHERE originator_id = ? AND originator_version > ?"  # noqa: S608
-            f" AND originator_version <= ? ORDER BY originator_version {order} LIMIT ?",
-            (originator_id, gt or 0, 2**62 if lte is None else lte, -1 if limit is None else limit),
+            f" AND originator_version <= ?{_among(topics)} ORDER BY originator_version {order} LIMIT ?",
+            (originator_id, gt or 0, 2**62 if lte is None else lte, *topics, -1 if limit is None else limit),
         )
         return [
             Notification(session, seq, name, state, position) for position, session, seq, name, state in rows
@@ -197,9 +203,9 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     ) -> Sequence[Notification]:
         """Records of the whole ledger by position."""
         first = (start or 0) + (0 if inclusive_of_start else 1)
-        marks = f" AND topic IN ({','.join('?' * len(topics))})" if topics else ""
         rows = self._rows(
-            f"SELECT {_EVENT_COLUMNS} FROM stored_events WHERE nid >= ? AND nid <= ?{marks} ORDER BY nid LIMIT ?",  # noqa: S608
+            f"SELECT {_EVENT_COLUMNS} FROM stored_events WHERE nid >= ? AND nid <= ?{_among(topics)}"  # noqa: S608
+            " ORDER BY nid LIMIT ?",
             (first, 2**62 if stop is None else stop, *topics, limit),
         )
         return [
@@ -276,16 +282,11 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def get_blobs(self, digests: Sequence[bytes]) -> Iterator[BlobRow]:
         """Rows of those blobs that are there, in any order; one at a time is in memory."""
         for start in range(0, len(digests), _TOGETHER):
-            part = digests[start : start + _TOGETHER]
-            marks = ",".join(["(?)"] * len(part))
-            # One search of the index each, as `get_blob` makes it: where one is damaged, a scan finds more.
-            query = (
-                f"WITH w(digest) AS (VALUES {marks}) SELECT r.* FROM w"  # noqa: S608
-                " CROSS JOIN blobs AS k ON k.digest = w.digest CROSS JOIN blobs AS r ON r.rowid = k.rowid"
-            )
+            part: list[bytes | None] = [*digests[start : start + _TOGETHER]]
+            part += [None] * (_TOGETHER - len(part))  # the statement stays prepared; no digest is NULL
             try:
                 with self._reading() as connection:
-                    yield from map(BlobRow._make, connection.execute(query, part))
+                    yield from map(BlobRow._make, connection.execute(_GET_BLOBS, part))
             except DAMAGE as error:
                 raise StoreUnavailableError(f"{self._path} cannot be read: {error}") from error
 
@@ -371,6 +372,10 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
             opened, self._opened, self._readers, self._writer = self._opened, [], [], None
         for connection in opened:
             connection.close()
+
+
+def _among(topics: Sequence[str]) -> str:
+    return f" AND topic IN ({','.join('?' * len(topics))})" if topics else ""
 
 
 class SQLiteLedgerFactory(SQLiteFactory):

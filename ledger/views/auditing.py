@@ -1,4 +1,7 @@
-"""Audits sessions while they run: folds see each record as it comes, queries the session's rows. Raises findings."""
+"""Audits sessions while they run: folds see each record as it comes, queries the session's rows. Raises findings.
+
+Folds and queries have a thread each: a query over a long session keeps no fold waiting.
+"""
 
 import logging
 import threading
@@ -36,7 +39,7 @@ class _Live:
 
 
 class AuditFollower:
-    """Follows a ledger in a thread of its own and raises findings. Use as a context manager.
+    """Follows a ledger in threads of its own and raises findings. Use as a context manager.
 
     A session is looked at from its first record on as soon as it gets a new one. `tell` is called with each finding
     that is new. A detector that breaks is reported in the log and left out from then on.
@@ -63,29 +66,52 @@ class AuditFollower:
         self._lake = MemoryLake(lake_feed(self._store).contents)
         self._touched: set[str] = set()
         self._ask_at = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="audit", daemon=True)
+        self._lock = threading.RLock()  # over the sessions, what was touched, and what is raised
+        self._threads = [
+            (
+                threading.Event(),
+                threading.Thread(target=self._follow, args=(0, self._look), name="audit", daemon=True),
+            ),
+            (
+                threading.Event(),
+                threading.Thread(
+                    target=self._follow, args=(1, self._ask_of), name="audit-queries", daemon=True
+                ),
+            ),
+        ]
 
     def __enter__(self) -> "AuditFollower":
-        self._thread.start()
+        for _, thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        for stop, thread in self._threads:  # what the folds were the last to see, the queries see too
+            stop.set()
+            thread.join()
 
-    def _follow(self) -> None:
+    def _follow(self, number: int, step: Callable[[bool], None]) -> None:
+        stop = self._threads[number][0]
         while True:
-            is_last = self._stop.wait(self._pause_s)
+            is_last = stop.wait(self._pause_s)
             try:
-                while self._batch() and not is_last:
-                    pass
-                if self._touched and (is_last or time.monotonic() >= self._ask_at):
-                    self._ask()
+                step(is_last)
             except (LedgerError, OSError):
                 _log.exception("the audit did not keep up with the ledger; it goes on with what comes next")
             if is_last:
                 return
+
+    def _look(self, is_last: bool) -> None:
+        while self._batch() and not is_last:
+            pass
+
+    def _ask_of(self, is_last: bool) -> None:
+        with self._lock:
+            touched, is_due = sorted(self._touched), is_last or time.monotonic() >= self._ask_at
+            if not touched or not is_due:
+                return
+            self._touched.clear()
+        self._ask(touched)
 
     def _batch(self) -> bool:
         """Look at some new records; whether there may be more."""
@@ -102,7 +128,8 @@ class AuditFollower:
                 reached[session] = row.originator_version, has_ended
         for session, (seq, has_ended) in reached.items():
             self._raise(session, self._fold(session, seq, has_ended=has_ended))
-        self._touched.update(reached)
+        with self._lock:
+            self._touched.update(reached)
         if rows:
             self._position = rows[-1].id
         return len(rows) == _BATCH
@@ -122,17 +149,17 @@ class AuditFollower:
         return found
 
     def _live(self, session: str) -> _Live:
-        live = self._sessions.get(session)
-        if live is None:
-            live = self._sessions[session] = _Live(SessionFolds(session, self._folding, self._reader))
-            if len(self._sessions) > _SESSIONS:
-                self._sessions.popitem(last=False)
-        self._sessions.move_to_end(session)
-        return live
+        with self._lock:
+            live = self._sessions.get(session)
+            if live is None:
+                live = self._sessions[session] = _Live(SessionFolds(session, self._folding, self._reader))
+                if len(self._sessions) > _SESSIONS:
+                    self._sessions.popitem(last=False)
+            self._sessions.move_to_end(session)
+            return live
 
-    def _ask(self) -> None:
+    def _ask(self, touched: list[str]) -> None:
         """Run the queries over the sessions that got records."""
-        touched, self._touched = sorted(self._touched), set()
         began = time.monotonic()
         if self._asking:
             for session in touched:
@@ -157,9 +184,11 @@ class AuditFollower:
             after = rows[-1].originator_version
 
     def _raise(self, session: str, found: Sequence[Finding]) -> None:
-        raised = self._live(session).raised
-        new = [finding for finding in found if finding.id not in raised]
-        if new:
-            for finding in keep(self._recorder, new):
+        if not found:
+            return
+        with self._lock:
+            raised = self._live(session).raised
+            new = [finding for finding in found if finding.id not in raised]
+            for finding in keep(self._recorder, new) if new else ():
                 self._tell(finding)
             raised.update(finding.id for finding in new)

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from ledger.errors import LedgerError
 from ledger.events import Record
+from ledger.events.model_call import ModelCallAnswered
 from ledger.events.review import FindingRaised
 from ledger.store import EventStore
 from ledger.store.mapper import decode_record
 from ledger.views.event_row import LEVELS, EventRow, level_of_severity, row_of
 from ledger.views.view_file import ViewFile
 
-VERSION = 2
+VERSION = 3
 """Number of what the rows mean: another number is another file."""
 
 STRETCH = 16
@@ -55,6 +56,12 @@ create table if not exists stretches (
     tokens integer not null,
     primary key (session, stretch)
 ) without rowid;
+create table if not exists answers (
+    session integer not null,
+    call_id text not null,
+    seq integer not null,
+    primary key (session, call_id)
+) without rowid;
 create table if not exists kinds (
     session integer not null,
     type text not null,
@@ -82,6 +89,12 @@ class Wanted(NamedTuple):
     text: str = ""
     """Text that the row contains, in any case of letters."""
 
+    first: int = 0
+    """The least seq."""
+
+    last: int = 0
+    """The greatest seq; 0 for the last of the session."""
+
     @property
     def is_all(self) -> bool:
         """Whether nothing is left out."""
@@ -103,6 +116,12 @@ class Wanted(NamedTuple):
         if self.text:
             parts.append("(instr(lower(said), lower(?)) > 0 or instr(type, lower(?)) > 0)")
             values += [self.text, self.text]
+        if self.first:
+            parts.append("seq >= ?")
+            values.append(self.first)
+        if self.last:
+            parts.append("seq <= ?")
+            values.append(self.last)
         return "".join(f" and {part}" for part in parts), values
 
 
@@ -141,7 +160,7 @@ class EventsView(ViewFile):
     """The list of one store, in a file of its own. `say` puts the fields of a record in few words."""
 
     def __init__(self, home: Path, store: EventStore, say: Callable[[Record], str]) -> None:
-        tables = ("sessions", "events", "stretches", "kinds")
+        tables = ("sessions", "events", "stretches", "answers", "kinds")
         super().__init__(home, store, name=f"events-v{VERSION}", script=_TABLES, tables=tables)
         self._say = say
 
@@ -159,6 +178,7 @@ class EventsView(ViewFile):
             numbers: dict[str, int] = {}
             raised: list[tuple[str, str]] = []
             rows: list[tuple[int, EventRow]] = []
+            answers: list[tuple[int, int, ModelCallAnswered]] = []
             for item in found:
                 session = str(item.originator_id)
                 if session not in numbers:
@@ -168,12 +188,16 @@ class EventsView(ViewFile):
                     row = row_of(record, _column(self._say(record)))
                     if isinstance(record.event, FindingRaised):
                         raised += [(place, record.event.severity) for place in record.event.witnesses]
+                    if isinstance(record.event, ModelCallAnswered) and (row.tokens or row.cost_usd):
+                        answers.append((numbers[session], record.seq, record.event))
                 except LedgerError:
                     row = EventRow(
                         item.originator_version, _column(item.topic), len(LEVELS) - 1, None, None, _UNREADABLE
                     )
                 rows.append((numbers[session], row))
             self._insert(rows)
+            for number, seq, answer in answers:
+                self._count_once(number, seq, answer)
             for place, severity in raised:
                 self._raise(place, severity)
             self._show(found[-1].id)
@@ -204,6 +228,26 @@ class EventsView(ViewFile):
             "insert into kinds values (?, ?, ?, ?) on conflict do update set events = events + excluded.events",
             [(*key, count) for key, count in kinds.items()],
         )
+
+    def _count_once(self, number: int, seq: int, answer: ModelCallAnswered) -> None:
+        """A fuller reading of an answer counts in the place of the one before."""
+        call = (number, _column(answer.call_id))
+        if answer.revision:
+            before = self._connection.execute(
+                "select e.seq, e.tokens from answers a join events e on e.session = a.session and e.seq = a.seq"
+                " where a.session = ? and a.call_id = ?",
+                call,
+            ).fetchone()
+            if before is not None:
+                self._connection.execute(
+                    "update events set tokens = 0, cost_usd = null where session = ? and seq = ?",
+                    (number, before[0]),
+                )
+                self._connection.execute(
+                    "update stretches set tokens = tokens - ? where session = ? and stretch = ?",
+                    (before[1], number, (before[0] - 1) // STRETCH),
+                )
+        self._connection.execute("insert or replace into answers values (?, ?, ?)", (*call, seq))
 
     def _raise(self, place: str, severity: str) -> None:
         """A finding names a record as witness: the record counts at least as the finding does."""
@@ -259,16 +303,14 @@ class EventsView(ViewFile):
         rows = [EventRow(*row) for row in found]
         return rows[::-1] if back else rows
 
-    def count(self, session: str, wanted: Wanted, *, before: int | None = None) -> int:
-        """How many rows are wanted; `before`: of those with a smaller seq."""
+    def counts(self, session: str, wanted: Wanted, before: int) -> tuple[int, int]:
+        """How many rows are wanted, and how many of those have a smaller seq: in one pass."""
         condition, values = wanted.condition()
-        if before is not None:
-            condition, values = f"{condition} and seq < ?", [*values, before]
         found = self._connection.execute(
-            f"select count(*) from events where session = ?{condition}",  # noqa: S608
-            (self._number(session), *values),
+            f"select count(*), count(*) filter (where seq < ?) from events where session = ?{condition}",  # noqa: S608
+            (before, self._number(session), *values),
         ).fetchone()
-        return int(found[0])
+        return int(found[0]), int(found[1])
 
     def bounds(self, session: str, wanted: Wanted, size: int) -> list[int]:
         """First seq of each window of `size` rows."""

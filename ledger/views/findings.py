@@ -191,7 +191,8 @@ def give_verdict(recorder: Recorder, finding: Kept, verdict: Verdict, by: str, r
         verdict=verdict,
         reason=None if reason is None else keeper.text(reason, "reason"),
     )
-    return recorder.append(finding.session, [Draft(event, actor=Actor("human", by))], keeper)[0].place
+    draft = Draft(event, actor=Actor("human", by))
+    return recorder.append(finding.session, [draft], keeper, durable=True)[0].place
 
 
 def write_note(recorder: Recorder, session: str, seq: int | None, text: str, by: str) -> str:
@@ -201,7 +202,8 @@ def write_note(recorder: Recorder, session: str, seq: int | None, text: str, by:
         about = recorder.store.record(session, seq).place
     keeper = recorder.keeper()
     event = NoteWritten(about=about, text=keeper.text(text, "note"))
-    return recorder.append(session, [Draft(event, actor=Actor("human", by), cause=seq)], keeper)[0].place
+    draft = Draft(event, actor=Actor("human", by), cause=seq)
+    return recorder.append(session, [draft], keeper, durable=True)[0].place
 
 
 class Measured(NamedTuple):

@@ -9,20 +9,21 @@ from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.lake import Feed, Lake, Stored
+from ledger.lake.feed import StoredRow
 from ledger.lake.lake import GRACE_S
 from ledger.store import EventStore
 from ledger.store.mapper import record_hash
 
-_CHUNK = 500
+_CHUNK = 300  # two of them are fewer than the 700 objects after which Python looks for garbage
 _log = logging.getLogger(__name__)
 
 
 def lake_feed(store: EventStore) -> Feed:
     """A store as the lake sees it."""
 
-    def rows(after: int) -> Iterator[Stored]:
+    def rows(after: int) -> Iterator[StoredRow]:
         while found := store.recorder.select_rows(after, _CHUNK):
-            yield from map(Stored._make, found)
+            yield from found
             if found[-1][0] <= after:
                 return
             after = found[-1][0]

@@ -114,6 +114,11 @@ class SessionsView(ViewFile):
             before,
         )
 
+    def long(self, least: int) -> list[tuple[str, int]]:
+        """Id and last seq of the sessions with at least so many records, the last started first."""
+        query = "select id, head_seq from sessions where head_seq >= ? order by started_at desc, id desc"
+        return self._connection.execute(query, (least,)).fetchall()
+
     def children(self, session: str) -> Iterator[SessionRow]:
         """Rows of the sessions that a session delegated to."""
         return self._rows(f"{_SELECT} where sessions.parent = ? order by sessions.id", (session,))

@@ -20,6 +20,13 @@ create table if not exists snapshots (
     primary key (session, version, seq)
 ) without rowid
 """
+_PIECES = """
+create table if not exists pieces (
+    name blob primary key,
+    before blob not null,
+    body blob not null
+) without rowid
+"""
 _BUSY_TIMEOUT_S = 1
 
 
@@ -31,6 +38,16 @@ class Snapshot(NamedTuple):
 
     record_hash: str
     """Hash of that record: a snapshot of another history has another one."""
+
+    body: bytes
+    """Whatever was kept."""
+
+
+class Piece(NamedTuple):
+    """A part that many snapshots share. Its name, which a snapshot holds, is for its reader to check."""
+
+    before: bytes
+    """Name of the piece before it; empty for the first."""
 
     body: bytes
     """Whatever was kept."""
@@ -87,6 +104,28 @@ class SnapshotFile:
         except sqlite3.Error:
             self.close()
 
+    def piece(self, name: bytes) -> Piece | None:
+        """What is kept under a name."""
+        if self._connection is None:
+            return None
+        try:
+            found = self._connection.execute(
+                "select before, body from pieces where name = ?", (name,)
+            ).fetchone()
+        except sqlite3.Error:
+            self.close()
+            return None
+        return Piece(*found) if found is not None and all(isinstance(one, bytes) for one in found) else None
+
+    def put_piece(self, name: bytes, before: bytes, body: bytes) -> None:
+        """Keep a part that snapshots share."""
+        if self._connection is None:
+            return
+        try:
+            self._connection.execute("insert or replace into pieces values (?, ?, ?)", (name, before, body))
+        except sqlite3.Error:
+            self.close()
+
     def _open(self) -> sqlite3.Connection | None:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,6 +151,7 @@ class SnapshotFile:
             connection.execute("pragma journal_mode=wal")
             connection.execute("pragma synchronous=off")  # what a crash loses is made again
             connection.execute(_TABLE)
+            connection.execute(_PIECES)
         except sqlite3.Error:
             connection.close()
             raise

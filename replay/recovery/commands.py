@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ledger.cli.settings import BAD_NEWS, JsonOption, SessionArgument, settings_of
-from ledger.cli.terminal import amount, cut, moment, say, show_json, visible, width
+from ledger.cli.terminal import amount, counted, cut, moment, say, show_json, visible, width
 from ledger.effects.loop_policy import load_loop_policy
 from replay.recovery.checkpoints import Wanted, list_checkpoints, take_checkpoint
 from replay.recovery.compensations import load_compensator
@@ -122,7 +122,7 @@ def checkpoints_command(
         label = visible(row["label"] or "")
         line = f"#{row['seq']:<6} {visible(row['checkpoint_id'])[:32]:<32} {row['taken_by']:<7} {files:<6}"
         say(cut(f"{line} {moment(row['at'])}  {label}", width()))
-    say(f"{amount(len(rows))} checkpoints")
+    say(counted(len(rows), "checkpoint"))
 
 
 def rollback_command(

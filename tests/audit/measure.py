@@ -1,23 +1,28 @@
-"""`python -m tests.audit.measure [DETECTOR...] [-v]`: precision, recall, F1 of each detector, its baseline beside it.
+"""`python -m tests.audit.measure [DETECTOR...] [-v] [--keep]`: precision, recall, F1 of each detector and its baseline.
 
 Exits with 1 when a detector that is on does not beat its trivial baseline on each of its corpora. With -v, names the
-cases that were missed and the false alarms.
+cases that were missed and the false alarms; with --keep, the pages show these figures from now on.
 """
 
 import importlib
+import json
 import pkgutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
 
+import ledger.audit.measured
 from ledger.audit import discover
 from tests.audit import corpora
 from tests.audit.labelled import Corpus, Counts, Measurement, measure
+
+KEPT = Path(ledger.audit.measured.__file__).with_name(ledger.audit.measured.FILE)
+"""Where the pages find the figures."""
 
 
 def found_corpora() -> Iterator[Corpus]:
@@ -29,7 +34,8 @@ def found_corpora() -> Iterator[Corpus]:
 
 def main(arguments: list[str]) -> int:
     """Print the table."""
-    names, is_verbose = [one for one in arguments if one != "-v"], "-v" in arguments
+    names, is_verbose = [one for one in arguments if one not in ("-v", "--keep")], "-v" in arguments
+    kept = {(one["detector"], one["corpus"]): one for one in json.loads(KEPT.read_text(encoding="utf-8"))}
     detectors = discover()
     table = Table("Detector", "Rule", "Bad", "Good", "Precision", "Recall", "F1", "False alarms")
     worse, told = [], []
@@ -42,6 +48,8 @@ def main(arguments: list[str]) -> int:
             told.append(f"{corpus.DETECTOR}: not measured here: {corpus.TITLE}")
             continue
         _rows(table, corpus, done)
+        figures = figures_of(corpus, done)
+        kept[figures["detector"], figures["corpus"]] = figures
         beats = done.detector["all"].f1 > done.baseline["all"].f1
         if not beats and not detectors[corpus.DETECTOR.partition(".")[0]].is_experimental:
             worse.append(corpus.DETECTOR)
@@ -52,9 +60,28 @@ def main(arguments: list[str]) -> int:
     console.print(table)
     for line in told:
         console.print(line, markup=False)
+    if "--keep" in arguments:
+        lines = [json.dumps(kept[name], ensure_ascii=False) for name in sorted(kept)]
+        KEPT.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
     if worse:
         console.print(f"no better than its trivial baseline: {', '.join(worse)}; mark it experimental")
     return 1 if worse else 0
+
+
+def figures_of(corpus: Corpus, done: Measurement) -> dict[str, Any]:
+    """What is kept of a measurement."""
+    detector, baseline = done.detector["all"], done.baseline["all"]
+    return {
+        "detector": corpus.DETECTOR,
+        "corpus": corpus.TITLE,
+        "baseline": corpus.BASELINE,
+        "bad": detector.recall.of,
+        "good": detector.false_alarms.of,
+        "hits": detector.hits,
+        "false": len(detector.false),
+        "baseline_hits": baseline.hits,
+        "baseline_false": len(baseline.false),
+    }
 
 
 def _rows(table: Table, corpus: Corpus, done: Measurement) -> None:

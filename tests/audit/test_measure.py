@@ -1,12 +1,13 @@
 """Every detector that is on is measured, and beats its trivial baseline."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from ledger.audit import discover
 from tests.audit.labelled import Corpus, Counts, measure
-from tests.audit.measure import found_corpora, main
+from tests.audit.measure import KEPT, figures_of, found_corpora, main
 
 CORPORA = list(found_corpora())
 
@@ -24,6 +25,11 @@ def test_a_detector_that_is_on_beats_its_trivial_baseline(corpus: Corpus, tmp_pa
     done = measure(corpus, detectors, tmp_path)
     if done is None:
         pytest.skip("its traces are not here")
+    figures = figures_of(corpus, done)
+    known = json.loads(KEPT.read_text(encoding="utf-8"))
+    shown = next(one for one in known if (one["detector"], one["corpus"]) == (corpus.DETECTOR, corpus.TITLE))
+    if all(figures[name] == shown[name] for name in ("bad", "good")):  # fewer where there are no traces
+        assert figures == shown, "run `python -m tests.audit.measure --keep`"
     if not detectors[corpus.DETECTOR.partition(".")[0]].is_experimental:
         assert done.detector["all"].f1 > done.baseline["all"].f1
 

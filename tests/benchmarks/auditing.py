@@ -4,19 +4,24 @@ import queue
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from textwrap import indent
 
 from ledger.audit import SessionFolds, discover
+from ledger.audit.rules import read_rules, rules_detector
 from ledger.events import Draft, Record
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
 from ledger.views.auditing import AuditFollower
 from ledger.views.findings import reader_of
 from tests.benchmarks.measure import Result
+from tests.benchmarks.rules_of_others import RULES, UNTRUSTED, calls
 from tests.ledger.audit.histories import History, Told
 
 _CALLS = 10_000
 _TIMES = 20
+_AT_ONCE = 1000
 _COMMANDS = (
     "pytest -q tests/test_{}.py",
     "git status",
@@ -27,8 +32,9 @@ _COMMANDS = (
 
 def run() -> Iterator[Result]:
     """All lines."""
-    yield _live("a fold", _tampering)
-    yield _live("a query", _twice)
+    yield from _live("a session that begins", before=0, sessions=1)
+    yield from _live("50 sessions that run", before=200, sessions=50)
+    yield from _live("a session of 100,000 records, once read", before=50_000, sessions=1)
     yield from _folds()
 
 
@@ -57,23 +63,59 @@ def _twice(number: int) -> list[Told]:
     ]
 
 
-def _live(what: str, events: Callable[[int], list[Told]]) -> Result:
-    took: list[float] = []
-    came: queue.Queue[float] = queue.Queue()
+def _live(where: str, *, before: int, sessions: int) -> Iterator[Result]:
+    """Findings of a fold and of a query, with all detectors and 20 rules, after so many calls in each session."""
+    text = f"untrusted: [{', '.join(UNTRUSTED)}]\nrules:\n" + "".join(
+        f"- name: rule_{number}\n  title: A rule\n  steps:\n{indent(steps, '  ')}"
+        for number, steps in enumerate(RULES)
+    )
     detectors = [one for one in discover().values() if not one.is_experimental]
-    with (
-        tempfile.TemporaryDirectory() as home,
-        History(Path(home)) as history,
-        AuditFollower(history.ledger.recorder, detectors, tell=lambda _: came.put(time.monotonic())),
-    ):
-        for number in range(_TIMES):
-            history.add(events(number))
-            began = time.monotonic()
-            took.append(came.get(timeout=60) - began)
-    took.sort()
-    middle, worst = took[len(took) // 2], took[-1]
-    name = f"Live finding of {what}: from the event to the finding, median and worst of {_TIMES}"
-    return Result(name, f"{middle * 1000:.0f} ms, {worst * 1000:.0f} ms", "<= 1000 ms", worst <= 1)
+    detectors.append(rules_detector(read_rules("bench", text, "bench.yaml")))
+    names = [f"s{number}" for number in range(sessions)]
+    came: queue.Queue[str] = queue.Queue()
+    with tempfile.TemporaryDirectory() as home, History(Path(home)) as history:
+        for name in names:
+            _fill(history, name, before)
+        with AuditFollower(history.ledger.recorder, detectors, tell=lambda one: came.put(one.detector)):
+            for what, detector, events in (
+                ("a fold", "control_tampering", _tampering),
+                ("a query", "duplicated_effect", _twice),
+            ):
+                took: list[float] = []
+                for number in range(
+                    -sessions, _TIMES
+                ):  # before the first is counted, each session has been read
+                    name = names[number % sessions]
+                    history.add([{**event, "@session": name} for event in events(number + sessions)])
+                    began = time.monotonic()
+                    while not came.get(timeout=600).startswith(detector):
+                        pass
+                    took.append(time.monotonic() - began)
+                took = sorted(took[sessions:])
+                middle, worst = took[len(took) // 2], took[-1]
+                yield Result(
+                    f"Live finding of {what} in {where}: from the event on, median and worst of {_TIMES}",
+                    f"{middle * 1000:.0f} ms, {worst * 1000:.0f} ms",
+                    "<= 1000 ms",
+                    worst <= 1,
+                )
+
+
+def _fill(history: History, session: str, count: int) -> None:
+    recorder, told = history.ledger.recorder, calls(count)
+    number = 0
+    while some := list(islice(told, _AT_ONCE)):
+        keeper, drafts = recorder.keeper(), list[Draft]()
+        for tool, arguments, result in some:
+            number += 1
+            call_id = f"{session}-{number}"
+            drafts.append(
+                Draft(ToolCallRequested(call_id=call_id, tool=tool, arguments=keeper.json(arguments)))
+            )
+            drafts.append(
+                Draft(ToolCallSettled(call_id=call_id, outcome="returned", result=keeper.json(result)))
+            )
+        recorder.append(session, drafts, keeper)
 
 
 def _folds() -> Iterator[Result]:

@@ -14,6 +14,7 @@ from ledger.events.input import MessageReceived
 from ledger.events.record import Event
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCallStarted
 from tests.benchmarks.measure import Result
+from tests.benchmarks.rules_of_others import RULES, UNTRUSTED, Told, calls
 
 _CALLS = 100_000
 _AIM_S = 5.0
@@ -144,11 +145,16 @@ class _Contents:
 
 def run() -> Iterator[Result]:
     """The lines."""
+    yield _speed("first set", _RULES, _first_calls(), ())
+    yield _speed("second set, a condition on arguments in each", RULES, calls(_CALLS), UNTRUSTED)
+
+
+def _speed(name: str, rules: list[str], told: Iterator[Told], untrusted: tuple[str, ...]) -> Result:
     contents = _Contents()
-    records = list(_session(contents))
-    text = "rules:\n" + "".join(
+    records = list(_session(contents, told))
+    text = f"untrusted: [{', '.join(untrusted)}]\nrules:\n" + "".join(
         f"- name: rule_{number}\n  title: A rule\n  steps:\n{indent(steps, '  ')}"
-        for number, steps in enumerate(_RULES)
+        for number, steps in enumerate(rules)
     )
     detector = rules_detector(read_rules("bench", text, "bench.yaml"))
     reader = Reader(contents.content, lambda _: [], lambda *_, **__: iter(()))
@@ -157,16 +163,27 @@ def run() -> Iterator[Result]:
     found = fold_session("s", records, [detector], reader)
     spent = time.process_time() - began
     gc.unfreeze()
-    yield Result(
-        f"{_CALLS:,} tool calls ({len(records):,} records) against {len(_RULES)} rules, {len(found):,} found",
-        f"{_CALLS * len(_RULES) / spent:,.0f} calls x rules per CPU second, {spent:.2f} s",
+    return Result(
+        f"{_CALLS:,} tool calls ({len(records):,} records) against {len(rules)} rules, {name}, {len(found):,} found",
+        f"{_CALLS * len(rules) / spent:,.0f} calls x rules per CPU second, {spent:.2f} s",
         f"<= {_AIM_S:g} CPU s",
         spent <= _AIM_S,
     )
 
 
-def _session(contents: _Contents) -> Iterator[Record]:
+def _first_calls() -> Iterator[Told]:
     chance = random.Random(3)
+    for number in range(_CALLS):
+        arguments = {
+            "path": f"/{chance.choice(_FOLDERS)}/file{number % 997}.{chance.choice(('py', 'sh'))}",
+            "text": f"curl -s https://example.org/{number} | head",
+            "amount": number % 900,
+        }
+        result = "permission denied" if number % 31 == 0 else f"done {number % 5000}"
+        yield chance.choice(_TOOLS), arguments, result
+
+
+def _session(contents: _Contents, told: Iterator[Told]) -> Iterator[Record]:
     seq = 0
 
     def record(event: Event) -> Record:
@@ -174,17 +191,11 @@ def _session(contents: _Contents) -> Iterator[Record]:
         seq += 1
         return Record("s", seq, seq, event, "2026-01-01T00:00:00Z", "0" * 64, "0" * 64)
 
-    for number in range(_CALLS):
+    for number, (tool, arguments, result) in enumerate(told):
         if number % 50 == 0:
-            message = contents.keep({"role": "user", "content": "go on"})
+            message = contents.keep({"role": "user", "content": f"go on with {number}"})
             yield record(MessageReceived(origin="human", message=message))
-        tool, call_id = chance.choice(_TOOLS), f"call-{number}"
-        arguments = {
-            "path": f"/{chance.choice(_FOLDERS)}/file{number % 997}.{chance.choice(('py', 'sh'))}",
-            "text": f"curl -s https://example.org/{number} | head",
-            "amount": number % 900,
-        }
+        call_id = f"call-{number}"
         yield record(ToolCallRequested(call_id=call_id, tool=tool, arguments=contents.keep(arguments)))
         yield record(ToolCallStarted(call_id=call_id))
-        result = contents.keep("permission denied" if number % 31 == 0 else f"done {number % 5000}")
-        yield record(ToolCallSettled(call_id=call_id, outcome="returned", result=result))
+        yield record(ToolCallSettled(call_id=call_id, outcome="returned", result=contents.keep(result)))

@@ -16,6 +16,8 @@ class Cable:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._lock = threading.Lock()
         self._ends: list[socket.socket] = []
+        self._left: int | None = None
+        """Bytes that still go to the browser before it breaks; none: it does not break by itself."""
         self._accepting = threading.Thread(target=self._accept, name="cable", daemon=True)
         self._accepting.start()
 
@@ -34,6 +36,17 @@ class Cable:
             end.close()
         return len(ends) // 2
 
+    def cut_after(self, count: int) -> None:
+        """Break every connection when so many more bytes have gone to the browser, wherever that is."""
+        with self._lock:
+            self._left = count
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is left to be cut."""
+        with self._lock:
+            return self._left is None
+
     def close(self) -> None:
         """Take no more."""
         with contextlib.suppress(OSError):
@@ -51,8 +64,23 @@ class Cable:
             far = socket.create_connection(("127.0.0.1", self._to_port))
             with self._lock:
                 self._ends += [near, far]
-            for source, target in ((near, far), (far, near)):
-                threading.Thread(target=_pass_on, args=(source, target), daemon=True).start()
+            threading.Thread(target=_pass_on, args=(near, far), daemon=True).start()
+            threading.Thread(target=self._pass_back, args=(far, near), daemon=True).start()
+
+    def _pass_back(self, server: socket.socket, browser: socket.socket) -> None:
+        """What the server says, up to the byte after which it is to be cut."""
+        with contextlib.suppress(OSError):
+            while piece := server.recv(_PIECE):
+                with self._lock:
+                    left = self._left
+                    is_last = left is not None and len(piece) >= left
+                    self._left = None if left is None or is_last else left - len(piece)
+                browser.sendall(piece[:left] if is_last else piece)
+                if is_last:
+                    self.cut()
+                    return
+        with contextlib.suppress(OSError):
+            browser.shutdown(socket.SHUT_WR)
 
 
 def _pass_on(source: socket.socket, target: socket.socket) -> None:

@@ -36,9 +36,9 @@ def keep(page: Page, name: str) -> None:
         page.screenshot(path=SCREENSHOTS / f"{name}-{theme}.png")
 
 
-def drop_files(page: Page, paths: list[Path]) -> None:
-    """Drop files onto the field as a person does with a mouse: scripts cannot do this."""
-    box = page.locator("input[type=file]").bounding_box()
+def drop_files(page: Page, paths: list[Path], field: int = 0) -> None:
+    """Drop files onto a field as a person does with a mouse: scripts cannot do this."""
+    box = page.locator("input[type=file]").nth(field).bounding_box()
     assert box is not None
     session = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
@@ -102,7 +102,7 @@ def test_files_are_imported_by_drop(
     page = tab.page
     page.goto(f"{url}/import")
     drop_files(page, sorted(folder.iterdir()))
-    page.get_by_role("button", name="Import").click()
+    page.get_by_role("button", name="Import", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Import")
     report = page.get_by_role("region", name="Files")
     if scripts:
@@ -117,6 +117,34 @@ def test_files_are_imported_by_drop(
     keep(page, f"asked-import{'' if scripts else '-plain'}")
     report.get_by_role("link").first.click()
     expect(page.get_by_role("heading", name="Last events")).to_be_visible()
+    context.close()
+    assert tab.errors == []
+
+
+def test_a_folder_is_imported_by_drop_onto_its_field(
+    real_browser: Browser, desk: tuple[Site, str], tmp_path: Path
+) -> None:
+    made, url = desk
+    folder = tmp_path / "traces"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "first.json").write_text(CHAT, encoding="utf-8")
+    (folder / "deep" / "second.json").write_text(CHAT.replace("key", "cat"), encoding="utf-8")
+    context, tab = open_tab(real_browser, made, url)
+    page = tab.page
+    page.goto(f"{url}/import")
+    drop_files(page, [folder])
+    page.get_by_role("button", name="Import", exact=True).click()
+    assert "This is a folder" in page.locator("input[type=file]").first.evaluate(
+        "one => one.validationMessage"
+    )
+    expect(page).to_have_url(f"{url}/import")  # nothing was sent
+    drop_files(page, [folder], field=1)
+    page.get_by_role("button", name="Import the folder").click()
+    report = page.get_by_role("region", name="Files")
+    expect(report).to_be_visible(timeout=60_000)
+    expect(report).to_contain_text("traces/first.json")
+    expect(report).to_contain_text("traces/deep/second.json")
+    expect(page.get_by_role("status").first).to_contain_text("2 sessions")
     context.close()
     assert tab.errors == []
 

@@ -59,6 +59,29 @@ def test_a_cut_tail_goes_on_without_a_gap(real_browser: Browser, tmp_path: Path)
         context.close()
 
 
+def test_a_tail_that_is_cut_in_the_middle_of_a_message_goes_on(real_browser: Browser, tmp_path: Path) -> None:
+    with (
+        site(tmp_path, fill=begin) as shop,
+        served_site(shop) as address,
+        cable(int(address.rpartition(":")[2])) as line,
+    ):
+        through = f"http://{NAME}:{line.port}"
+        context, tab = open_tab(real_browser, shop, through)
+        page = tab.page
+        page.goto(f"{through}/sessions/{SESSION}/events?follow=1")
+        expect(page.locator("#live")).to_be_attached()
+        grow(shop.ledger, 0)
+        expect(page.locator("#live li")).to_have_count(EACH, timeout=20_000)
+        for number, byte in enumerate((1, 9, 40, 333, 1500), start=1):  # a message of ten rows has more bytes
+            line.cut_after(byte)
+            grow(shop.ledger, number * EACH)
+            expect(page.locator("#live li")).to_have_count((number + 1) * EACH, timeout=20_000)
+            assert line.is_whole
+        seqs = page.locator("#live li b").all_inner_texts()
+        assert seqs == [str(seq) for seq in range(2, 2 + 6 * EACH)]
+        context.close()
+
+
 def test_a_list_that_does_not_follow_says_how_many_came(real_browser: Browser, tmp_path: Path) -> None:
     with site(tmp_path, fill=begin) as shop, served_site(shop) as address:
         context, tab = open_tab(real_browser, shop, address)

@@ -1,11 +1,15 @@
 """A reader's ways through a session: timeline, state, diff, back and forward, keys, no JavaScript."""
 
 import re
+from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import Watched, open_tab
-from tests.webui.site import PLAIN, Site
+from tests.browser.looking import look
+from tests.webui.asking import ASKING
+from tests.webui.site import PLAIN, Site, served_site, site
 
 BASE = f"/sessions/{PLAIN}"
 
@@ -69,6 +73,59 @@ def test_by_keys_alone(tab: Watched, address: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("Diff")
     page.keyboard.press("?")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Help")
+
+
+def test_a_range_is_a_link_and_leads_to_what_belongs_to_an_event(tab: Watched, address: str) -> None:
+    page = tab.page
+    page.goto(f"{address}/sessions/{ASKING}/events")
+    page.get_by_label("from").fill("4")
+    page.get_by_label("to", exact=True).fill("6")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("status").first).to_contain_text("3 of ")
+    link = page.url
+    assert "since=4" in link and "upto=6" in link
+    page.locator(".ev").nth(1).click()
+    expect(page.locator("#detail h2")).to_contain_text("#5 approval.asked")
+    page.get_by_role("link", name="#4 tool_call.requested").click()
+    expect(page.locator("#detail h2")).to_contain_text("#4 ")
+    page.go_back()
+    expect(page.locator("#detail h2")).to_contain_text("#5 ")
+    page.get_by_role("link", name="what was asked, and the answer").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("May transfer run?")
+    page.goto(link)  # somebody else opens it
+    expect(page.locator(".ev")).to_have_count(3)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_note_about_any_record_and_a_branch_from_it(
+    real_browser: Browser, tmp_path: Path, axe: str, scripts: bool
+) -> None:
+    with site(tmp_path) as made, served_site(made) as url:
+        context, tab = open_tab(
+            real_browser, made, url, java_script_enabled=scripts, viewport={"width": 320, "height": 640}
+        )
+        page = tab.page
+        page.goto(f"{url}{BASE}/events")
+        page.locator(f'.ev[href="{BASE}/events/9"]').click()
+        expect(page.locator("#detail h2")).to_contain_text("#9 ")
+        if scripts:  # it opens above the list, and is not missed there
+            expect(page.locator("#detail h2")).to_be_in_viewport()
+        page.get_by_label("Note about #9").fill("the shelf was empty")
+        page.get_by_role("button", name="Keep the note").click()
+        expect(page.get_by_text("the shelf was empty")).to_be_visible()
+        page.get_by_role("link", name="Fork here…").click()
+        expect(page.get_by_text("It shares the first 9 records")).to_be_visible()
+        if scripts:
+            look(tab, axe, "fork-plan")
+        page.get_by_label("What you say there").fill("Look behind the shelf.")
+        page.get_by_label("Why").fill("it may be there")
+        page.get_by_role("button", name="Open the branch").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("State after #")
+        expect(page.locator(".messages li").last).to_contain_text("Look behind the shelf.")
+        page.get_by_role("link", name="Branches", exact=True).click()
+        expect(page.locator(".tree tbody tr")).to_have_count(2)
+        context.close()
+        assert tab.errors == []
 
 
 def test_keys_can_be_switched_off(tab: Watched, address: str) -> None:

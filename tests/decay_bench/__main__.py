@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ledger.home import open_ledger
-from tests.decay_bench import pairs
+from tests.decay_bench import pairs, texts
 from tests.decay_bench.episodes import episodes, play
 from tests.decay_bench.figures import Row, pattern, rows
 
@@ -23,6 +23,12 @@ def main() -> int:
     console = Console(width=max(190, Console().width))
     console.print(_table(found))
     pairs.show(console)
+    told = texts.measure()
+    console.print(
+        f"Rules found in prompts, files, policies and talk ({told.found + told.missed} of them): precision"
+        f" {told.precision:.3f}, recall {told.recall:.3f}, right modality {told.right_kinds} of {told.found}",
+        markup=False,
+    )
     wrong = [row.name for row in found if not row.identity]
     wrong += pattern(found)
     for line in wrong:

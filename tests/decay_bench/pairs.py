@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ledger.constraints.visibility import KEPT, see
+from tests.decay_bench.summaries import laid_out
 
 FILE = Path(__file__).parents[2] / "fixtures" / "constraints" / "rule_pairs.jsonl"
-"""The pairs."""
+"""Pairs with short summaries."""
 
 WAYS = ("verbatim", "paraphrase", "weakened", "narrowed", "inverted", "absent")
 """The six classes."""
@@ -51,8 +52,9 @@ class Score(NamedTuple):
 
 
 def pairs() -> list[Pair]:
-    """All of them."""
-    return [Pair(**json.loads(line)) for line in FILE.read_text(encoding="utf-8").splitlines()]
+    """All of them: short ones, and those in which the rule stands among much other matter."""
+    short = (json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines())
+    return [Pair(**pair) for pair in (*short, *laid_out())]
 
 
 def ours(rule: str, summary: str) -> str:

@@ -23,7 +23,7 @@ from replay.timeline import session_timeline
 from .histories import SESSION, Step, Writer, fresh_ledger, histories, write
 
 ABSENT = object()
-LAWS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAWS = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class EveryState:
@@ -126,7 +126,7 @@ def test_snapshots_change_nothing_at_any_interval(steps: list[Step], interval: i
         for _ in range(2):  # the first time they are written, the second time read
             for seq in (last // 2, last, last // 3):
                 with SnapshotFile(ledger.home / "views" / "snapshots.sqlite", ledger.store.salt) as file:
-                    snapshots = StateSnapshots(file, ledger.store, SESSION, interval)
+                    snapshots = StateSnapshots(file, ledger.store, SESSION, interval, least=2)
                     state = session_timeline(ledger.store, SESSION, snapshots).at(seq)
                 assert state.digest() == plain.at(seq).digest()
                 assert encode_state(state) == encode_state(plain.at(seq))

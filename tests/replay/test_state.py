@@ -1,7 +1,7 @@
 """State: what people ask of it at a seq, case by case."""
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -307,7 +307,7 @@ def test_many_rollbacks_cost_passes_not_squares(ledger: Ledger, writer: Writer) 
     writer.flush()
     reads = 0
 
-    def read(after: int, upto: int) -> Iterator[Record]:
+    def read(after: int, upto: int, names: Collection[str] = ()) -> Iterator[Record]:
         nonlocal reads
         for record in ledger.store.read(SESSION, after=after, upto=upto):
             reads += 1
@@ -345,7 +345,7 @@ def fold_peak(length: int) -> int:
     """Most memory at once, in bytes, while a session of so many records is folded."""
     tracemalloc.start()
     try:
-        Timeline(SESSION, length, lambda after, upto: endless(upto)).at()
+        Timeline(SESSION, length, lambda after, upto, names=(): endless(upto)).at()
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -91,12 +91,23 @@ def site(
             fill(ledger)
         if lake:
             Lake(ledger.home / FOLDER).export(lake_feed(ledger.store))
-        logins = Logins("ana", TOKEN)
-        told = settings or WebSettings(catches_up=catches_up)
-        told = replace(told, hosts=frozenset({"127.0.0.1", NAME}))
-        with contextlib.closing(Parts(ledger, told)) as parts:
-            app = create_app(ledger, logins=logins, settings=told, parts=parts)
-            yield Site(ledger, app, logins, parts)
+        with _over(ledger, settings or WebSettings(catches_up=catches_up)) as made:
+            yield made
+
+
+@contextlib.contextmanager
+def empty_site(home: Path) -> Iterator[Site]:
+    """A site over a ledger in which nothing is."""
+    with open_ledger(home) as ledger, _over(ledger, WebSettings(catches_up=False)) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _over(ledger: Ledger, settings: WebSettings) -> Iterator[Site]:
+    logins = Logins("ana", TOKEN)
+    told = replace(settings, hosts=frozenset({"127.0.0.1", NAME}))
+    with contextlib.closing(Parts(ledger, told)) as parts:
+        yield Site(ledger, create_app(ledger, logins=logins, settings=told, parts=parts), logins, parts)
 
 
 @contextlib.contextmanager
@@ -228,6 +239,7 @@ __all__ = [
     "PLAIN",
     "Site",
     "addresses",
+    "empty_site",
     "fill_plain",
     "form_token",
     "served_site",

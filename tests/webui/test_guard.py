@@ -18,6 +18,8 @@ FOREIGN = (
     {"origin": "http://evil.example"},
     {"origin": "null"},
     {"origin": "http://127.0.0.1:9999"},
+    {"origin": "http://evil.example", "sec-fetch-site": "same-origin"},
+    {"sec-fetch-site": "same-origin, cross-site"},
 )
 
 
@@ -42,6 +44,25 @@ def bare(shop: Site) -> TestClient:
 )
 def test_a_foreign_name_of_the_server_is_refused(shop: Site, host: str, path: str) -> None:
     answer = shop.client().get(path, headers={"host": host})
+    assert answer.status_code == 421
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1/x",
+        "127.0.0.1@evil.example",
+        "[127.0.0.1]evil.example",
+        "[127.0.0.1",
+        "127.0.0.1 evil.example",
+    ],
+)
+def test_a_name_with_more_than_a_port_is_none_of_its_own(shop: Site, host: str) -> None:
+    assert bare(shop).get("/healthz", headers={"host": host}).status_code == 421
+
+
+def test_of_two_names_none_is_its_own(shop: Site) -> None:
+    answer = bare(shop).get("/healthz", headers=[("host", "evil.example"), ("host", "127.0.0.1")])
     assert answer.status_code == 421
 
 
@@ -117,7 +138,7 @@ def test_a_login_ends(shop: Site) -> None:
 def test_a_login_leads_nowhere_else(shop: Site, there: str) -> None:
     answer = bare(shop).get("/login", params={"code": shop.logins.new_code(), "next": there})
     assert answer.status_code == 200
-    assert 'content="0;url=/sessions"' in answer.text
+    assert answer.headers["refresh"] == "0;url=/sessions"
 
 
 def test_a_code_works_once_and_not_for_long() -> None:
@@ -159,3 +180,18 @@ def test_a_nonce_is_used_once(shop: Site) -> None:
     client = shop.client()
     policies = {client.get("/help").headers["content-security-policy"] for _ in range(5)}
     assert len(policies) == 5
+
+
+@pytest.mark.parametrize("path", ["/cases", "/api/v1/cases"])
+def test_an_address_names_all_its_methods(shop: Site, path: str) -> None:
+    for method in ("OPTIONS", "PUT", "DELETE"):
+        answer = shop.client().request(method, path)
+        assert answer.status_code == 405
+        assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+def test_the_head_of_a_page_is_that_of_the_page(shop: Site) -> None:
+    whole, head = shop.client().get("/sessions"), shop.client().head("/sessions")
+    assert head.status_code == 200
+    assert head.headers["content-type"] == whole.headers["content-type"]
+    assert shop.client(logged_in=False).head("/sessions", follow_redirects=False).status_code == 303

@@ -1,5 +1,6 @@
 """Text as people see it: nothing hidden, nothing moved, nothing lost."""
 
+import html
 import unicodedata
 
 import pytest
@@ -47,3 +48,16 @@ def test_colours_become_classes_and_other_escapes_are_shown() -> None:
 def test_a_cut_text_is_one_line() -> None:
     assert cut("a\nb" + "c" * 100, 10) == "a bcccccc…"
     assert cut("short", 10) == "short"
+
+
+def test_marks_without_end_are_named() -> None:
+    assert visible("e\u0301\u0323") == "e\u0301\u0323"
+    shown = visible("Z" + "\u0301" * 1000 + "A\u0301")
+    assert shown.startswith("Z" + "\u0301" * 8 + "⟨U+0301⟩") and shown.endswith("⟨U+0301⟩A\u0301")
+
+
+@given(st.text(st.characters(codec=None), max_size=400), st.integers(2, 300))
+def test_a_cut_text_takes_bounded_room(text: str, longest: int) -> None:
+    shown = cut(text, longest)
+    assert len(shown) <= longest and "\n" not in shown
+    assert len(html.escape(shown).encode()) <= max(120, longest * 3 // 2) + 30

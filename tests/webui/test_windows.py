@@ -1,12 +1,18 @@
 """Windows of a list: whatever the filter, each event stands in exactly one, and the sums agree with the store."""
 
 from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.cli.records import outline
+from ledger.events import Draft
+from ledger.events.model_call import ModelCallAnswered, Usage
+from ledger.events.session import SessionStarted
+from ledger.home import open_ledger
 from ledger.views.event_row import LEVELS, level_of
 from ledger.views.events import EventsView, Wanted
 from tests.webui.long_session import LONG, fill_long
@@ -25,6 +31,8 @@ WANTED = [
     Wanted(text="SHELF_3"),
     Wanted(agent="shopkeeper"),
     Wanted(kind="nothing"),
+    Wanted(first=60, last=333),
+    Wanted(level="medium", first=1000),
 ]
 
 
@@ -53,7 +61,7 @@ def test_windows_partition_a_filtered_list(view: EventsView, wanted: Wanted) -> 
         seen += [row.seq for row in window.rows]
         at = window.later
     assert seen == [row.seq for row in view.window(LONG, wanted, first=1, count=EVENTS)]
-    assert len(seen) == view.count(LONG, wanted)
+    assert len(seen) == view.counts(LONG, wanted, 0)[0]
     assert seen[::ROWS] == view.bounds(LONG, wanted, ROWS)
 
 
@@ -62,7 +70,7 @@ def test_windows_partition_a_filtered_list(view: EventsView, wanted: Wanted) -> 
 def test_any_place_gives_the_same_windows(view: EventsView, at: int, wanted: Wanted) -> None:
     window = window_at(view, LONG, wanted, at)
     if not window.rows:
-        assert view.count(LONG, wanted) == 0
+        assert view.counts(LONG, wanted, 0)[0] == 0
         return
     assert len(window.rows) == min(ROWS, window.shown - window.number * ROWS)
     assert window.rows[0].seq == view.bounds(LONG, wanted, ROWS)[window.number]
@@ -121,3 +129,27 @@ def test_the_list_is_the_same_when_it_is_made_again(shop: Site, view: EventsView
 )
 def test_a_gap_is_told_in_words(before: str | None, at: str | None, told: str) -> None:
     assert gap(before, at) == told
+
+
+def test_a_revised_answer_counts_once(tmp_path: Path) -> None:
+    with open_ledger(tmp_path) as ledger, EventsView(ledger.home, ledger.store, outline) as view:
+        keeper = ledger.recorder.keeper()
+
+        def answer(revision: int, tokens: int) -> Draft:
+            return Draft(
+                ModelCallAnswered(
+                    call_id="m1",
+                    message=keeper.text(f"reading {revision}"),
+                    usage=Usage(input_tokens=tokens),
+                    cost_usd=Decimal(1),
+                    revision=revision,
+                )
+            )
+
+        ledger.recorder.append("revised", [Draft(SessionStarted(harness="test")), answer(0, 10)], keeper)
+        view.catch_up()
+        ledger.recorder.append("revised", [answer(1, 25), answer(2, 40)], keeper)
+        view.catch_up()
+        assert [row.tokens for row in view.window("revised", Wanted(), first=1, count=9)] == [0, 0, 0, 40]
+        assert sum(bucket.tokens for bucket in view.buckets("revised", 10)) == 40
+        assert view.costs("revised", 100) == [(1, 1.0)]

@@ -8,7 +8,7 @@ from ledger.views.edges import RunEdges, run_edges
 from ledger.views.events import EventsView
 from ledger.views.session_row import SessionRow
 from ledger.views.sessions import SessionsView
-from webui.dependencies import LedgerDep, ListsDep, SessionDep
+from webui.dependencies import ListsDep, SessionDep, WebDep
 from webui.edge_words import EdgeLine, edge_line
 from webui.graph import NODE_HEIGHT, NODE_WIDTH, Layout, layout
 from webui.lanes import Lane, Lanes, Tick, lanes_of
@@ -95,16 +95,17 @@ class AgentsContext(Context):
 
 
 @page.view("/sessions/{session}/agents", template="agents.html")
-def agents(ledger: LedgerDep, lists: ListsDep, session: SessionDep) -> AgentsContext:
+def agents(web: WebDep, lists: ListsDep, session: SessionDep) -> AgentsContext:
     """Who hands work to whom, by what edges, and who worked when."""
     with lists.sessions() as view:
         family, is_cut = _family(view, session)
         run = None
         if not is_cut and sum(row.head_seq for row in family) <= _MOST_RECORDS:
-            run = run_edges(ledger.store, view, session, deep=False)
+            key = ("edges", session, *((row.id, row.head_seq) for row in family))
+            run = web.answers.of(key, lambda: run_edges(web.ledger.store, view, session, deep=False))
     edges = [] if run is None else sorted(run.edges.values(), key=_order)
     with lists.events() as events:
-        lanes = [_lane(ledger.store, events, row) for row in family[:_SESSIONS]]
+        lanes = [_lane(web.ledger.store, events, row) for row in family[:_SESSIONS]]
     return AgentsContext(
         session=session,
         sessions=len(family),

@@ -54,6 +54,8 @@ class Line(Context):
     """Agent that asks."""
     status: str
     """How it stands."""
+    is_open: bool
+    """Whether a loop waits for the answer; a question of an import may only be without one."""
     tool: str | None
     """Tool that would run."""
     about: str
@@ -294,7 +296,7 @@ def decision(
 
 
 def _found(ledger: Ledger, text: str, session: str) -> Question:
-    """The question of an address. Raises InputError where it may be several."""
+    """The question of an address."""
     name = from_segment(text)
     with ApprovalsView(ledger.home, ledger.store) as view:
         view.catch_up()
@@ -309,7 +311,9 @@ def _found(ledger: Ledger, text: str, session: str) -> Question:
             404, f"No question has an id that starts with {name[:80]!r}; /approvals lists them."
         )
     some = ", ".join(f"{one.asked.approval_id[:40]} in session {one.session[:40]}" for one in found)
-    raise InputError(f"{name[:80]!r} may be several questions: {some}; give the whole id, and session=")
+    raise HTTPException(
+        404, f"{name[:80]!r} may be several questions: {some}; give the whole id, and session="
+    )
 
 
 def _link(question: Question) -> str:
@@ -337,6 +341,7 @@ def _line(ledger: Ledger, question: Question) -> Line:
         session=asked.session,
         agent=asked.agent,
         status=asked.status,
+        is_open=asked.is_open,
         tool=asked.tool,
         about=" ".join(asked.arguments[:400].split())[:200],
         effect_class=asked.effect_class,

@@ -8,9 +8,8 @@ from fastapi import HTTPException, Query
 from pydantic import BaseModel, Field
 
 from ledger.audit.rules import read_rules
-from ledger.events.review import NoteWritten
 from ledger.views.backtesting import FOLDER
-from webui.acts import SESSION, record_act
+from webui.acts import record_wish
 from webui.dependencies import LedgerDep, WebDep, WhoDep
 from webui.page import Context, Done, Page
 
@@ -136,7 +135,10 @@ class BacktestForm(BaseModel):
 def backtest(
     web: WebDep,
     kept: Annotated[
-        str, Query(pattern=r"^([a-z][a-z0-9_]{0,99}-[0-9a-f]{16}\.json)?$", description="One that was kept.")
+        str,
+        Query(
+            pattern=r"^([A-Za-z][A-Za-z0-9_-]{0,99}-[0-9a-f]{16}\.json)?$", description="One that was kept."
+        ),
     ] = "",
 ) -> BacktestContext:
     """A form for rules, and what a backtest found."""
@@ -162,9 +164,9 @@ def start(web: WebDep, ledger: LedgerDep, who: WhoDep, form: BacktestForm) -> Do
     if against.strip():
         read_rules(form.name, against, "older version")
     web.jobs.start("backtest", {"name": form.name, "rules": rules, "against": against.strip() and against})
-    keeper = ledger.recorder.keeper()
-    event = NoteWritten(about=SESSION, text=keeper.text(f"A backtest of {form.name} was asked for.", "note"))
-    return Done(to="/backtest", recorded=[record_act(ledger, who, event, keeper)])
+    return Done(
+        to="/backtest", recorded=[record_wish(ledger, who, f"A backtest of {form.name} was asked for.")]
+    )
 
 
 def _running(web: WebDep) -> tuple[str, str]:

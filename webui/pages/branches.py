@@ -5,10 +5,10 @@ from typing import Any
 
 from ledger.views.branch_tree import Act, Branch, Kind, walk
 from replay.comparing.commands import tree_of
-from webui.dependencies import LedgerDep, SessionDep
+from webui.dependencies import SessionDep, WebDep
 from webui.page import Context, Page
 
-_MOST = 80
+_MOST = 40
 
 page = Page("Branches", link="/sessions/{session}/branches", order=65)
 
@@ -73,9 +73,10 @@ class BranchesContext(Context):
 
 
 @page.view("/sessions/{session}/branches", template="branches.html")
-def branches(ledger: LedgerDep, session: SessionDep) -> BranchesContext:
+def branches(web: WebDep, session: SessionDep) -> BranchesContext:
     """Forks, runs that left their recording, and futures given up by a rollback."""
-    found = list(islice(walk(tree_of(ledger, session)), _MOST + 1))
+    key = ("branches", session, web.ledger.store.last_position())
+    found = web.answers.of(key, lambda: list(islice(walk(tree_of(web.ledger, session)), _MOST + 1)))
     return BranchesContext(
         session=session,
         branches=[_line(depth, branch) for depth, branch in found[:_MOST]],

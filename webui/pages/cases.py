@@ -109,8 +109,13 @@ def open_case(ledger: LedgerDep, who: WhoDep, form: CaseForm) -> Done:
     with FindingsView(ledger.home, ledger.store) as view:
         view.catch_up()
         names = dict.fromkeys(form.findings.replace(",", " ").split())
-        found = tuple(view.find(name).id for name in names)
-    if not found or len(found) > _FINDINGS:
+        try:
+            found = tuple(view.find(name).id for name in names)
+        except InputError as error:
+            raise HTTPException(404, f"Parameter 'findings': {error}.") from error
+    if not found:
+        raise HTTPException(404, "Parameter 'findings' names no finding; /findings lists them.")
+    if len(found) > _FINDINGS:
         raise InputError(
             f"parameter 'findings': expected ids of 1 to {_FINDINGS} findings, found {len(found)}"
         )
@@ -131,7 +136,7 @@ def sign_off(
     """Close a case."""
     found = _found(_cases(ledger), from_segment(case))
     if found.outcome:
-        raise InputError("This case was closed already.")
+        raise HTTPException(409, "This case was closed already.")
     event = CaseSignedOff(case_id=found.id, outcome=form.outcome)
     records = ledger.recorder.append(
         SESSION, [Draft(event, actor=who)], ledger.recorder.keeper(), durable=True

@@ -1,21 +1,28 @@
 """/sessions/S/diff: what changed between two records of a session, and which record changed it."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query
 
 from ledger.errors import RecordNotFoundError
 from ledger.events.compaction import CompactionDone
+from ledger.home import Ledger
 from replay.cli import open_timeline
 from replay.difference import difference
 from replay.pointer import Change
-from webui.dependencies import LedgerDep, ListsDep, SessionDep
+from webui.dependencies import ListsDep, SessionDep, WebDep
+from webui.fitting import fit, fitting, weight
 from webui.page import Context, Page
 from webui.pages.state import told
+from webui.visible import cut
 
 _CHANGES = 100
 _LONGEST = 400
 _COMPACTIONS = 20
+_RULES = 40
+_LATELY = 1000  # records between the two where nobody says how many
+_MOST = 22_000  # bytes of a page
+_ROW = 170  # bytes of a row of a table, without what it tells
 
 page = Page("Diff", link="/sessions/{session}/diff", order=40)
 
@@ -97,48 +104,86 @@ class DiffContext(Context):
         return f"Diff {self.a} to {self.b}"
 
 
+class _Found(NamedTuple):
+    """What changed between two records: it never changes again."""
+
+    totals: dict[str, int]
+    """How many changes each part has; all have the empty name."""
+    lines: dict[str, list[Line]]
+    """The first of them."""
+    compactions: list[Compaction]
+    """Compactions between."""
+    rules: list[Rule]
+    """Rules, and whether they are in force at both."""
+
+
 @page.view("/sessions/{session}/diff", template="difference.html")
 def diff(
-    ledger: LedgerDep,
+    web: WebDep,
     lists: ListsDep,
     session: SessionDep,
-    a: Annotated[int | None, Query(ge=0, le=2**53, description="A record; by default the first.")] = None,
+    a: Annotated[
+        int | None,
+        Query(
+            ge=0, le=2**53, description="A record; by default the first, or one that is not too far before B."
+        ),
+    ] = None,
     b: Annotated[int | None, Query(ge=0, le=2**53, description="Another; by default the last.")] = None,
     section: Annotated[str, Query(max_length=80, description="Only this part of the state.")] = "",
 ) -> DiffContext:
     """What changed between two records."""
-    with open_timeline(ledger, session) as timeline:
-        head = timeline.head
-        first, second = min(1, head) if a is None else a, head if b is None else b
-        for seq in (first, second):
-            if seq > head:
-                raise RecordNotFoundError(session, seq, head)
-        before, after = timeline.at(first).parts(), timeline.at(second).parts()
-        changes = difference(timeline, ledger.store, first, second)
+    head = web.ledger.store.head(session).seq
+    second = head if b is None else b
+    first = min(max(1, second - _LATELY), head) if a is None else a
+    for seq in (first, second):
+        if seq > head:
+            raise RecordNotFoundError(session, seq, head)
+    found = web.answers.of(
+        ("diff", session, first, second), lambda: _found(web.ledger, session, first, second)
+    )
     low, high = sorted((first, second))
     with lists.events() as view:
         between = view.kinds_between(session, low + 1, high)
-    wanted = [change for change in changes if not section or _section(change) == section]
-    rules = before["constraints"].keys() | after["constraints"].keys()
+    lines = found.lines.get(section, [])
+    (shown,) = fitting([lines], _weight, _MOST)
     return DiffContext(
         session=session,
         a=first,
         b=second,
         head=head,
-        sections=sorted({_section(change) for change in changes}),
-        changes=[_line(change) for change in wanted[:_CHANGES]],
-        total=len(wanted),
+        sections=sorted(name for name in found.totals if name),
+        changes=lines[:shown],
+        total=found.totals.get(section, 0),
         section=section,
         between=between[:20],
-        compactions=_compactions(ledger, session, low, high),
-        rules=[
-            Rule(name=name, at_a=name in before["constraints"], at_b=name in after["constraints"])
-            for name in sorted(rules)[:_CHANGES]
+        compactions=found.compactions,
+        rules=found.rules,
+    )
+
+
+def _found(ledger: Ledger, session: str, first: int, second: int) -> _Found:
+    with open_timeline(ledger, session) as timeline:
+        before, after = (timeline.at(seq).parts()["constraints"] for seq in (first, second))
+        changes = difference(timeline, ledger.store, first, second)
+    totals: dict[str, int] = {}
+    lines: dict[str, list[Line]] = {}
+    for change in changes:
+        for part in ("", _section(change)):
+            totals[part] = totals.get(part, 0) + 1
+            if totals[part] <= _CHANGES:
+                lines.setdefault(part, []).append(_line(change))
+    return _Found(
+        totals,
+        lines,
+        _compactions(ledger, session, *sorted((first, second))),
+        [
+            Rule(name=name, at_a=name in before, at_b=name in after)
+            for name in sorted(before.keys() | after.keys())[:_RULES]
         ],
     )
 
 
-def _compactions(ledger: LedgerDep, session: str, low: int, high: int) -> list[Compaction]:
+def _compactions(ledger: Ledger, session: str, low: int, high: int) -> list[Compaction]:
     found: list[Compaction] = []
     for record in ledger.store.read(session, after=low, upto=high, names=(CompactionDone.TYPE,)):
         done = record.event
@@ -174,4 +219,8 @@ def _line(change: Change) -> Line:
 
 
 def _told(value: Any) -> str:
-    return "" if value is None else told(value, _LONGEST)
+    return "" if value is None else fit(told(value, _LONGEST), 2 * _LONGEST)
+
+
+def _weight(line: Line) -> int:
+    return _ROW + weight(cut(line.path, 120)) + weight(line.old) + weight(line.new)

@@ -147,7 +147,7 @@ def one_finding(
         notes = view.notes([*row.witnesses[:100], f"{row.session}#{row.seq}"], _SAID)
     first = min(first, max(0, len(row.witnesses) - 1))
     with lists.events() as events:
-        witnesses = witnesses_of(events, row.session, row.witnesses[first : first + _WITNESSES])
+        witnesses = witnesses_of(ledger.store, events, row.session, row.witnesses[first : first + _WITNESSES])
     name = name_of_rule(row.detector)
     rule = detectors_of(ledger.home).get(name)
     return FindingContext(
@@ -223,9 +223,7 @@ def _found(view: FindingsView, text: str) -> FindingRow:
     try:
         return view.find(from_segment(text))
     except InputError as error:
-        if "no finding" in str(error):
-            raise HTTPException(404, f"{error}.") from error
-        raise
+        raise HTTPException(404, f"{error}.") from error
 
 
 def _row(ledger: Ledger, text: str) -> FindingRow:

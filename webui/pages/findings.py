@@ -7,16 +7,16 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from ledger.audit import SEVERITIES
-from ledger.events.review import NoteWritten, Severity
+from ledger.events.review import Severity
 from ledger.views.finding_rows import Sought
 from ledger.views.findings_list import FindingsView
-from webui.acts import SESSION, record_act
+from webui.acts import record_wish
 from webui.dependencies import WebDep, WhoDep
 from webui.evidence import LONGEST_ID, FindingLine, line_of
 from webui.page import Context, Done, Page
 
-_GROUPS = 60
-_ROWS = 40
+_GROUPS = 40
+_ROWS = 24
 _RISKIEST = 10
 
 State = Literal["", "open", "judged", "confirmed", "dismissed", "accepted_risk", "duplicate"]
@@ -139,9 +139,7 @@ def audit(web: WebDep, who: WhoDep, form: AuditForm) -> Done:
     ledger = web.ledger
     session = ledger.store.resolve(form.session) if form.session else None
     web.jobs.start("audit", {"session": session})
-    keeper = ledger.recorder.keeper()
-    event = NoteWritten(about=session or SESSION, text=keeper.text("An audit was asked for.", "note"))
-    place = record_act(ledger, who, event, keeper)
+    place = record_wish(ledger, who, "An audit was asked for.", session)
     to = f"/findings?session={quote(session, safe='')}" if session else "/findings"
     return Done(to=to, recorded=[place])
 

@@ -41,7 +41,7 @@ _KEYS = {
     "/": "to the search field",
     "] [": "next, previous weighty event",
     "} {": "on a finding: next, previous of its rule in the session",
-    "n": "on a finding: write a note",
+    "n": "on a finding or an event: write a note",
     "s": "the state here",
     "d": "the diff from the record before",
     "a b": "on a diff: to one end, to the other",
@@ -57,7 +57,7 @@ _WORDS = {
     "state": "what is in force after a record: rules, open calls, approvals, budget, files, conversation",
     "grade": "how much a source can prove: wire, near-wire, semantic, skeleton",
     "lake": "the same records as Parquet files, to ask in SQL",
-    "integrity": "what the last `loopledger verify` found; unknown until it has seen the last record",
+    "integrity": "what the last verification found; unknown until it has seen the last record",
 }
 
 

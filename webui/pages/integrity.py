@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from webui.dependencies import ListsDep, SessionDep, Web, WebDep
+from ledger.events import Actor
+from webui.acts import record_wish
+from webui.dependencies import ListsDep, SessionDep, Web, WebDep, WhoDep
 from webui.page import Context, Done, Page
 
 _RANGES = 100
@@ -96,15 +98,21 @@ def of_session(web: WebDep, lists: ListsDep, session: SessionDep) -> IntegrityCo
 
 
 @page.action("/integrity")
-def verify_all(web: WebDep, form: VerifyForm) -> Done:
+def verify_all(web: WebDep, who: WhoDep, form: VerifyForm) -> Done:
     """Verify the whole ledger."""
-    return Done(to=f"/jobs/{web.jobs.start('verify', {'session': None}).id}")
+    return _verify(web, who, None)
 
 
 @page.action("/sessions/{session}/integrity")
-def verify_session(web: WebDep, session: SessionDep, form: VerifyForm) -> Done:
+def verify_session(web: WebDep, who: WhoDep, session: SessionDep, form: VerifyForm) -> Done:
     """Verify one session."""
-    return Done(to=f"/jobs/{web.jobs.start('verify', {'session': session}).id}")
+    return _verify(web, who, session)
+
+
+def _verify(web: Web, who: Actor, session: str | None) -> Done:
+    """Begin; what tells of it is recorded first, so that the whole ledger is verified with it."""
+    place = record_wish(web.ledger, who, "A verification was asked for.", session)
+    return Done(to=f"/jobs/{web.jobs.start('verify', {'session': session}).id}", recorded=[place])
 
 
 def _told(

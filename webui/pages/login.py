@@ -1,6 +1,7 @@
 """/login: by the link that `serve` printed, or by the token. /logout ends it."""
 
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -12,6 +13,7 @@ from webui.page import Context, Page
 from webui.rendering import render
 
 _YEAR_S = 400 * 24 * 3600
+_KEPT = "/%?#&=+~:@!$'()*,;[]"  # of an address; a header takes ASCII only
 
 page = Page("Login")
 
@@ -90,6 +92,7 @@ def _entered(request: Request, cookie: str, to: str) -> Response:
     context = LoginContext(to=_inside(to), is_in=True, wrong="")
     response = render(request, "Login", "login.html", context)
     response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", path="/")
+    response.headers["Refresh"] = f"0;url={quote(context.to, safe=_KEPT)}"
     return response
 
 

@@ -13,6 +13,7 @@ from replay.recovery.compensations import Compensator
 from replay.recovery.plan import make_plan
 from replay.recovery.rollback import RollbackConflictError, roll_back
 from webui.dependencies import LedgerDep, SessionDep, WhoDep, segment
+from webui.forms import NUMBER
 from webui.page import Context, Done, Page
 from webui.plans import PlanTold, plan_told
 
@@ -65,9 +66,9 @@ class RollbackContext(Context):
 class RollbackForm(BaseModel):
     """A rollback that was looked at."""
 
-    to: Annotated[int, Field(ge=1, le=2**53)]
+    to: Annotated[int, Field(ge=1, le=2**53), NUMBER]
     """Record that took the checkpoint."""
-    head: Annotated[int, Field(ge=1, le=2**53)]
+    head: Annotated[int, Field(ge=1, le=2**53), NUMBER]
     """Last record of the session when the plan was shown."""
     reason: Annotated[str, Field(min_length=1, max_length=2000)]
     """Why."""
@@ -153,7 +154,7 @@ def _earlier(ledger: Ledger, session: str) -> list[RolledBackLine]:
 def _line(ledger: Ledger, session: str, seq: int) -> RolledBackLine:
     record = ledger.store.record(session, seq)
     if not isinstance(record.event, RolledBack):
-        raise InputError(f"Record {seq} is no rollback.")
+        raise HTTPException(404, f"Record {seq} is no rollback.")
     return RolledBackLine(
         seq=seq,
         to_seq=record.event.to_seq,

@@ -7,13 +7,14 @@ from fastapi import HTTPException, Path
 
 from ledger.audit import Detector
 from ledger.audit.intervals import Share
+from ledger.audit.measured import measured
 from ledger.views.finding_rows import Sought
 from ledger.views.findings_list import FindingsView
 from webui.dependencies import LedgerDep, from_segment
 from webui.page import Context, Page
 from webui.rulebook import detectors_of, name_of_rule
 
-_ROWS = 100
+_ROWS = 70
 _PARTS = 40
 _SESSIONS = 20
 _LONGEST_TEXT = 14_000
@@ -37,6 +38,33 @@ class Precision(Context):
     """Upper end of it."""
 
 
+class Tried(Context):
+    """How a rule did on labelled sessions, and how a trivial one did."""
+
+    part: str
+    """The rule, or the suspicion that was measured."""
+    corpus: str
+    """What the sessions are."""
+    bad: int
+    """Sessions that it should flag."""
+    good: int
+    """Sessions that it should leave alone."""
+    hits: int
+    """Of the bad ones, those that it flagged."""
+    false: int
+    """Of the good ones, those that it flagged."""
+    f1: float
+    """Harmonic mean of precision and recall."""
+    baseline: str
+    """What the trivial rule does."""
+    baseline_hits: int
+    """Of the bad ones, those that the trivial rule flagged."""
+    baseline_false: int
+    """Of the good ones, those that the trivial rule flagged."""
+    baseline_f1: float
+    """Harmonic mean of precision and recall of the trivial rule."""
+
+
 class RuleLine(Context):
     """A rule in the list."""
 
@@ -58,6 +86,8 @@ class RuleLine(Context):
     """What it found."""
     precision: Precision
     """How often it was right."""
+    tried: list[Tried]
+    """How it did on labelled sessions of ours, with a trivial rule beside it."""
 
 
 class RulesContext(Context):
@@ -201,7 +231,28 @@ def _line(name: str, detector: Detector | None, done: _Measured) -> RuleLine:
         sessions=sum(one[0] for one in done.values()),
         findings=sum(one[1] for one in done.values()),
         precision=_precision(sum(one[2] for one in done.values()), sum(one[3] for one in done.values())),
+        tried=_tried(name) if detector is not None and not detector.is_own else [],
     )
+
+
+def _tried(name: str) -> list[Tried]:
+    return [
+        Tried(
+            part=one.detector,
+            corpus=one.corpus,
+            bad=one.done.bad,
+            good=one.done.good,
+            hits=one.done.hits,
+            false=one.done.false,
+            f1=one.done.f1,
+            baseline=one.baseline,
+            baseline_hits=one.trivial.hits,
+            baseline_false=one.trivial.false,
+            baseline_f1=one.trivial.f1,
+        )
+        for one in measured()
+        if name_of_rule(one.detector) == name
+    ]
 
 
 def _language(detector: Detector | None) -> str:

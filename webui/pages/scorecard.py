@@ -7,8 +7,9 @@ from pydantic import BaseModel
 
 from ledger.errors import LedgerError
 from replay.scorecard.answer import NO_EVIDENCE
+from webui.acts import record_wish
 from webui.charting import Series
-from webui.dependencies import SessionDep, WebDep
+from webui.dependencies import SessionDep, WebDep, WhoDep
 from webui.evidence import place_of
 from webui.page import Context, Done, Page
 from webui.plot import Point, Tick, field_of
@@ -165,10 +166,11 @@ def scorecard(web: WebDep, session: SessionDep) -> ScorecardContext:
 
 
 @page.action("/sessions/{session}/scorecard")
-def make(web: WebDep, session: SessionDep, form: ScoreForm) -> Done:
+def make(web: WebDep, who: WhoDep, session: SessionDep, form: ScoreForm) -> Done:
     """Make the card in a process of its own, which has more time for the proofs."""
     job = web.jobs.start("scorecard", {"session": session, "seconds": SECONDS_OF_WORK})
-    return Done(to=f"/jobs/{job.id}")
+    place = record_wish(web.ledger, who, "The six questions of the scorecard were asked.", session)
+    return Done(to=f"/jobs/{job.id}", recorded=[place])
 
 
 def _made(web: WebDep, session: str) -> tuple[dict[str, Any] | None, str, str]:

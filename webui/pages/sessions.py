@@ -11,7 +11,7 @@ from ledger.views.sessions import SessionsView
 from webui.dependencies import ListsDep
 from webui.page import Context, Page
 
-_ROWS = 50
+_ROWS = 32
 _STRIP = 24
 _SEARCHED = 20_000
 
@@ -51,6 +51,8 @@ class Line(Context):
     """Events at the middle level."""
     integrity: Literal["ok", "problems", "unknown"]
     """What the last verification found."""
+    verified_seq: int | None
+    """How far that looked; none: nobody verified it."""
     strip: list[int]
     """For each of 24 parts of the session: 0 nothing, 1 medium, 2 high."""
 
@@ -145,6 +147,7 @@ def _line(row: SessionRow, events: EventsView) -> Line:
         high=sum(bucket.high for bucket in buckets),
         medium=sum(bucket.medium for bucket in buckets),
         integrity=row.integrity,
+        verified_seq=row.verified_seq,
         strip=[_shade(bucket) for bucket in buckets],
     )
 

@@ -1,5 +1,6 @@
 """/sql: questions to the lake in SQL. A question is a link; it runs in a sandbox, and is recorded with who asked."""
 
+import re
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
@@ -203,7 +204,7 @@ def download(
     result = _run(web, who, asked, asked.values(), form)
     if result.stopped is not None and result.stopped.kind not in ("rows", "bytes"):
         raise InputError(f"There is no file: the query was {result.stopped.words}.")
-    name = asked.saved.name if asked.saved else "rows"
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", asked.saved.name) if asked.saved else "rows"
     headers = {
         "Content-Disposition": f'attachment; filename="{name}.{form}"',
         "X-Truncated": str(result.is_cut).lower(),

@@ -2,20 +2,26 @@
 
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import HTTPException, Query
 
 from ledger.cli.terminal import json_text
-from ledger.errors import InputError
+from ledger.store import EventStore
 from replay.conversation import load_message
 from webui.contents import pretty
 from webui.dependencies import SeqPath, SessionDep, WebDep
+from webui.evidence import told_of
+from webui.fitting import fit, fitting, weight, weight_in_address
 from webui.page import Context, Page
+from webui.visible import cut
+from webui.windows import SeqText
 
 _MESSAGES = 20
 _ENTRIES = 40
 _LONGEST = 240
 _WHOLE = 16_000
 _LONGEST_NAME = 200
+_MOST_OF_SECTIONS, _MOST_OF_VALUE = 22_000, 14_000  # bytes of a page
+_ROW = 90  # bytes of a row of a table, without what it tells
 _SECTIONS = (
     "constraints",
     "artifacts",
@@ -112,9 +118,13 @@ class StateContext(Context):
 
 
 @page.view("/sessions/{session}/state", template="state.html")
-def latest(web: WebDep, session: SessionDep) -> StateContext:
-    """The state after the last record."""
-    return state(web, session, web.ledger.store.head(session).seq)
+def latest(
+    web: WebDep,
+    session: SessionDep,
+    at: Annotated[SeqText, Query(description="A seq; empty: that of the last record.")] = "",
+) -> StateContext:
+    """The state after the last record, or after one that a form names."""
+    return state(web, session, int(at) if at else web.ledger.store.head(session).seq)
 
 
 @page.view("/sessions/{session}/state/{seq}", template="state.html")
@@ -130,18 +140,21 @@ def state(
     """A session as it stood after a record."""
     store = web.ledger.store
     head = store.head(session).seq
-    found, digest, mentions = web.states.at(session, seq)
+    found, digest, said = web.states.at(session, seq)
     parts = found.parts()
-    first = max(0, len(mentions) - _MESSAGES) if message is None else min(message, max(0, len(mentions) - 1))
-    window = [load_message(store, mention) for mention in mentions[first : first + _MESSAGES]]
+    first = max(0, len(said) - _MESSAGES) if message is None else min(message, max(0, len(said) - 1))
+    window = [load_message(store, mention) for mention in said.window(first, _MESSAGES)]
     messages = [
-        Message(index=first + place, role=role_of(value), told=told(value, _LONGEST))
+        Message(index=first + place, role=role_of(value), told=fit(told(value, _LONGEST), 2 * _LONGEST))
         for place, value in enumerate(window)
     ]
     whole = ""
     if path:
-        whole = _value(parts, lambda index: load_message(store, mentions[index]), len(mentions), path)
-    sections = [_section(name, parts[name]) for name in _SECTIONS if parts.get(name)]
+        whole = _value(parts, lambda index: load_message(store, said.window(index, 1)[0]), len(said), path)
+    value = fit(whole[:_WHOLE], _MOST_OF_VALUE)
+    sections = _fitting(
+        [_section(store, name, parts[name]) for name in _SECTIONS if parts.get(name)], bool(path)
+    )
     return StateContext(
         session=session,
         seq=seq,
@@ -156,21 +169,57 @@ def state(
         empty=[name.replace("_", " ") for name in _SECTIONS if not parts.get(name)],
         messages=messages,
         first_message=first,
-        total_messages=len(mentions),
+        total_messages=len(said),
         completeness=str(parts["context_completeness"]),
         path=path,
-        value=whole[:_WHOLE],
-        is_cut=len(whole) > _WHOLE,
+        value=value,
+        is_cut=len(whole) > len(value),
     )
 
 
-def _section(name: str, entries: dict[str, Any]) -> Section:
+def _fitting(sections: list[Section], beside_value: bool) -> list[Section]:
+    """The sections with as many of their last entries as a page holds."""
+    lasts = [section.entries[::-1] for section in sections]
+    most = _MOST_OF_SECTIONS - _MOST_OF_VALUE if beside_value else _MOST_OF_SECTIONS
+    counts = fitting(lasts, _weight, most)
+    return [
+        section.model_copy(update={"entries": entries[:count][::-1]})
+        for section, entries, count in zip(sections, lasts, counts, strict=True)
+    ]
+
+
+def _weight(entry: Entry) -> int:
+    return _ROW + weight(cut(entry.name, 60)) + weight(entry.told) + weight_in_address(entry.path)
+
+
+def _section(store: EventStore, name: str, entries: dict[str, Any]) -> Section:
     shown = list(entries.items())[-_ENTRIES:]
     return Section(
         name=name.replace("_", " "),
         total=len(entries),
-        entries=[Entry(name=key, told=told(value, _LONGEST), path=_path(name, key)) for key, value in shown],
+        entries=[
+            Entry(
+                name=_called(key, value), told=fit(_entry(store, value), 2 * _LONGEST), path=_path(name, key)
+            )
+            for key, value in shown
+        ],
     )
+
+
+def _called(key: str, value: Any) -> str:
+    """An entry by what people call it: a question by its tool, a checkpoint by its label."""
+    known = isinstance(value, dict) and (
+        value.get("label") or (value.get("tool") if "status" in value else None)
+    )
+    return f"{known} ({key[:8]})" if isinstance(known, str) else key
+
+
+def _entry(store: EventStore, value: Any) -> str:
+    """What an entry says: the words of a rule come before its facts."""
+    facts = told(value, _LONGEST)
+    if not (isinstance(value, dict) and "modality" in value and _is_digest(value.get("text"))):
+        return facts
+    return f"“{told_of(store, value['text'], _LONGEST)}” {facts}"
 
 
 def _path(section: str, key: str) -> str:
@@ -181,7 +230,7 @@ def _path(section: str, key: str) -> str:
 
 
 def _value(parts: dict[str, Any], message: Any, messages: int, path: str) -> str:
-    """The value that a JSON pointer names, as text. Raises InputError."""
+    """The value that a JSON pointer names, as text. Raises HTTPException."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
     value: Any = parts
     try:
@@ -193,7 +242,7 @@ def _value(parts: dict[str, Any], message: Any, messages: int, path: str) -> str
         for step in steps:
             value = value[int(step)] if isinstance(value, list) else value[step]
     except (KeyError, IndexError, ValueError, TypeError) as error:
-        raise InputError(f"parameter 'path': the state has no value at {path[:200]!r}") from error
+        raise HTTPException(404, f"Parameter 'path': the state has no value at {path[:200]!r}.") from error
     return value if isinstance(value, str) else pretty(value)
 
 
@@ -234,6 +283,8 @@ def _block(block: Any, longest: int) -> str:
 
 
 def _short(value: Any, longest: int) -> str:
+    if value is None or value == []:
+        return "-"
     return value[:longest] if isinstance(value, str) else json_text(value)[:longest]
 
 

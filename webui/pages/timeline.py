@@ -3,20 +3,26 @@
 from typing import Annotated, Literal
 
 from fastapi import Depends, HTTPException, Query, Response
+from pydantic import BaseModel, Field
 
 from ledger.cli.records import is_content, record_json
 from ledger.cli.terminal import json_text
 from ledger.events import BY_NAME, Record
 from ledger.home import Ledger
 from ledger.views.events import EventRow, EventsView, Wanted
+from ledger.views.findings import write_note
+from webui.around import Link, Note, links_of, said_of
 from webui.contents import Content, Form, contents_of, references
-from webui.dependencies import LedgerDep, ListsDep, SeqPath, SessionDep
+from webui.dependencies import LedgerDep, ListsDep, SeqPath, SessionDep, WhoDep, segment
+from webui.fitting import fit, fitting, weight
 from webui.minimap import Minimap, minimap
-from webui.page import Context, Page
+from webui.page import Context, Done, Page
 from webui.reading import Lists
-from webui.windows import MOST_BOUNDS, ROWS, neighbours, wanted_by, window_at
+from webui.windows import LONGEST_AGENT, MOST_BOUNDS, ROWS, neighbours, query_of, wanted_by, window_at
 
 _LONGEST_FACT = 1000
+_BYTES_OF_FACTS, _LEAST_OF_FACT = 3500, 120
+_MOST_CHOICES, _LONGEST_CHOICE, _CHOICE, _BYTES_OF_CHOICES = 200, 60, 30, 4000
 
 WantedDep = Annotated[Wanted, Depends(wanted_by)]
 
@@ -55,8 +61,19 @@ class Opened(Context):
     """The weighty event before it."""
     later_weighty: int | None
     """The weighty event after it."""
+    links: list[Link]
+    """What belongs to it and stands elsewhere: its call, its question, findings about it."""
+    notes: list[Note]
+    """Notes about it, the first written first."""
     record: dict[str, object]
     """The record as `events --json` gives it."""
+
+
+class NoteForm(BaseModel):
+    """A note."""
+
+    text: Annotated[str, Field(min_length=1, max_length=4000)]
+    """Its words."""
 
 
 class TimelineContext(Context):
@@ -151,7 +168,7 @@ def timeline(
     return _timeline(lists, session, wanted, at, follow=follow == "1")
 
 
-@page.view("/sessions/{session}/events/{seq}", template="timeline.html", part="_detail.html", keeps=True)
+@page.view("/sessions/{session}/events/{seq}", template="timeline.html", part="_detail.html")
 def event(
     ledger: LedgerDep,
     lists: ListsDep,
@@ -166,20 +183,30 @@ def event(
     record = ledger.store.record(session, seq)
     with lists.events() as view:
         earlier, later = neighbours(view, session, Wanted(level="medium"), seq)
+    findings, notes = said_of(ledger, record)
     opened = Opened(
         seq=seq,
         type=record.type,
         about=_about(record),
-        facts=_facts(ledger, record),
-        fields=_fields(record),
+        facts=_short(_facts(ledger, record)),
+        fields=_short(_fields(record)),
         contents=contents_of(ledger.store, record, form, content, piece),
         form=form,
         earlier_weighty=earlier,
         later_weighty=later,
+        links=[*links_of(ledger.store, record), *findings],
+        notes=notes,
         record=record_json(record),
     )
     found = _timeline(lists, session, wanted, seq, follow=False)
     return found.model_copy(update={"opened": opened})
+
+
+@page.action("/sessions/{session}/events/{seq}/notes")
+def note(ledger: LedgerDep, session: SessionDep, seq: SeqPath, who: WhoDep, form: NoteForm) -> Done:
+    """Write a note about a record."""
+    place = write_note(ledger.recorder, session, seq, form.text, who.id or "")
+    return Done(to=f"/sessions/{segment(session)}/events/{seq}", recorded=[place])
 
 
 @page.view("/sessions/{session}/rows", template="_rows.html", keeps=True)
@@ -193,7 +220,7 @@ def rows(
     with lists.events() as view:
         found = view.window(session, wanted, first=first, count=ROWS)
         before = _before_at(view, session, wanted, first)
-    return RowsContext(session=session, rows=found, query=_query(wanted), before_at=before)
+    return RowsContext(session=session, rows=found, query=query_of(wanted), before_at=before)
 
 
 @page.view("/sessions/{session}/news", template="_news.html")
@@ -247,13 +274,33 @@ def _timeline(lists: Lists, session: str, wanted: Wanted, at: int, *, follow: bo
         total=window.total,
         earlier=window.earlier,
         later=window.later,
-        query=_query(wanted),
+        query=query_of(wanted),
         families=sorted({kind.type.partition(".")[0] for kind in kinds}),
-        agents=sorted({kind.agent for kind in kinds if kind.agent})[:200],
+        agents=_choices({kind.agent for kind in kinds if 0 < len(kind.agent) <= LONGEST_AGENT}),
         overview=overview,
         follow=follow,
         behind=lists.behind(),
     )
+
+
+def _short(facts: list[Fact]) -> list[Fact]:
+    """The facts with their values as long as there is room for all of them."""
+    found: list[Fact] = []
+    left = _BYTES_OF_FACTS
+    for fact in facts:
+        value = fit(fact.value, max(left, _LEAST_OF_FACT))
+        left -= weight(value)
+        found.append(fact if value == fact.value else fact.model_copy(update={"value": f"{value}…"}))
+    return found
+
+
+def _choices(agents: set[str]) -> list[str]:
+    """Agents to choose from, as far as a page has room for their names."""
+    names = sorted(agents, key=lambda name: (len(name) > _LONGEST_CHOICE, name))[:_MOST_CHOICES]
+    (count,) = fitting(
+        [names], lambda name: _CHOICE + weight(name) + weight(name[:_LONGEST_CHOICE]), _BYTES_OF_CHOICES
+    )
+    return sorted(names[:count])
 
 
 def _before_at(view: EventsView, session: str, wanted: Wanted, first: int) -> str | None:
@@ -262,10 +309,6 @@ def _before_at(view: EventsView, session: str, wanted: Wanted, first: int) -> st
         return None
     rows = view.window(session, wanted, first=max(1, first - 1), count=1)
     return rows[0].at if rows else None
-
-
-def _query(wanted: Wanted) -> dict[str, str]:
-    return {"kind": wanted.kind, "level": wanted.level, "agent": wanted.agent, "q": wanted.text}
 
 
 def _about(record: Record) -> str:

@@ -22,6 +22,7 @@
   const open = async (link, focus) => {
     await get(link, detail, link);
     detail.scrollTop = 0;
+    one("h2", detail)?.scrollIntoView({ block: "nearest" });
     mark();
     if (focus) one("h2", detail)?.focus();
   };
@@ -115,6 +116,15 @@
     else if (there) there.select ? there.select() : there.click();
     else return;
     event.preventDefault();
+  });
+
+  // A folder on the field for files: the browser cannot send it, and would show an error page of its own.
+  on(document, "change", async ({ target }) => {
+    if (target.type !== "file") return;
+    const read = await Promise.allSettled([...target.files].map((file) => file.slice(0, 1).arrayBuffer()));
+    const isBad = read.some((one) => one.status === "rejected");
+    target.setCustomValidity(isBad ? "This is a folder, or a file that cannot be read: folders go into the other field." : "");
+    if (isBad) target.reportValidity();
   });
 
   if (!window.htmx) return;

@@ -1,7 +1,7 @@
 """Follows one session: what the model saw of each rule at each call, which cut took it away, which calls broke it."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -57,7 +57,8 @@ class _Lane:
     standing: dict[str, _Standing] = field(default_factory=dict)
     cut: Cut | None = None
     cuts: int = 0
-    came: set[str] = field(default_factory=set)
+    came: dict[str, bool] = field(default_factory=dict)
+    """Messages since the last request, and whether somebody is known to have sent them."""
 
 
 class DecayWatch:
@@ -93,12 +94,12 @@ class DecayWatch:
                 origin: Literal["file", "system"] = "file" if event.kind == "rule_file" else "system"
                 self.registry.find("\n".join(self._reader.words(event.content)), origin, seq)
             case MessageReceived():
-                self._came(event.message)
+                self._came(event.message, is_typed=event.origin != "unknown")
                 if event.origin in ("human", "file") and self._looked_at(event.message.digest):
                     source: Literal["file", "user"] = "file" if event.origin == "file" else "user"
                     self.registry.find("\n".join(self._reader.words(event.message)), source, seq)
             case ContextInjected():
-                self._came(event.message)
+                self._came(event.message, is_typed=True)
             case ConstraintPinned():
                 self._pins["\n".join(self._reader.words(event.message))] = None
                 self.result.pinned.append((event.constraint, event.tokens or 0, event.request_tokens or 0))
@@ -136,9 +137,9 @@ class DecayWatch:
 
     # -- contexts --------------------------------------------------------------------------------------------
 
-    def _came(self, message: ContentRef) -> None:
+    def _came(self, message: ContentRef, *, is_typed: bool) -> None:
         for lane in self._lanes.values():
-            lane.came.add(message.digest)
+            lane.came[message.digest] = is_typed or lane.came.get(message.digest, False)
 
     def _looked_at(self, digest: str) -> bool:
         """Whether it is looked at for the first time."""
@@ -191,7 +192,22 @@ class DecayWatch:
         said = {one.text for digest in messages for one in self._eyes.said(digest)}
         if all(one.text in said for digest in gone for one in self._eyes.said(digest)):
             return None  # the same words in another wrapping
-        return Cut(seq, None, tuple(digest for digest in messages if digest not in lane.came))
+        return Cut(seq, None, tuple(self._left(lane, messages)))
+
+    def _left(self, lane: _Lane, messages: list[str]) -> Iterator[str]:
+        """What a cut left whose context is not logged: all but what has come in since. What stands before the messages
+        that stayed, or begins the conversation where none did, is its summary, though it looks like a user's message.
+        """
+        talk = [digest for digest in messages if not self._is_system(digest)]
+        before = set(lane.messages)
+        stayed = next((at for at, digest in enumerate(talk) if digest in before), 1)
+        summary = set(talk[:stayed])
+        for digest in messages:
+            if digest not in lane.came or (digest in summary and not lane.came[digest]):
+                yield digest
+
+    def _is_system(self, digest: str) -> bool:
+        return any(one.who == "system" for one in self._eyes.said(digest))
 
     def _find(self, event: ModelCallRequested, messages: list[str], seq: int, *, is_after_cut: bool) -> None:
         if event.system is not None and self._looked_at(event.system.digest):
@@ -210,7 +226,7 @@ class DecayWatch:
         lane.cuts += 1
         left = cut.context
         if left is None:
-            left = tuple(digest for digest in messages if digest not in lane.came)
+            left = tuple(self._left(lane, messages))
         found = Shortening(cut.seq, cut.compaction_id is not None, lane.cuts)
         for rule in self.registry.in_force():
             standing = lane.standing.get(rule.name)

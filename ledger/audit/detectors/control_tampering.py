@@ -5,9 +5,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ledger.audit.controls import GUARDS, Mandate, control_of, told_by
+from ledger.audit.controls import GUARDS, OF_REPOSITORY, Mandate, control_of, told_by
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
+from ledger.audit.switching import KILLERS, STOPPERS, line_of, turned_off
 from ledger.audit.touching import Command, Touch, commands, normal, shell_command, touches
 from ledger.events import ContentRef, Record
 from ledger.events.governance import ArtifactChanged, ConstraintDeclared
@@ -51,46 +52,11 @@ _HOOK_COMMAND = re.compile(r"[\"']command[\"']\s*:\s*[\"']((?:[^\"'\\]|\\.)+)[\"
 _TOKEN = re.compile(r"[\w.~$/{}-]+")
 _SCRIPTS = (".py", ".sh", ".js", ".ts", ".mjs", ".rb", ".pl")
 _MOST_READ = 20_000
-_KILLERS = frozenset("kill pkill killall taskkill".split())
-_STOPPERS = {
-    "systemctl": ("stop", "disable", "mask", "kill"),
-    "service": ("stop",),
-    "launchctl": ("unload", "bootout", "stop", "remove", "disable"),
-    "docker": ("stop", "kill", "rm", "pause"),
-    "podman": ("stop", "kill", "rm", "pause"),
-    "supervisorctl": ("stop", "shutdown"),
-    "pm2": ("stop", "delete", "kill"),
-    "rc-service": ("stop",),
-    "sc": ("stop", "delete"),
-}
-_OFF: tuple[tuple[re.Pattern[str], str, Severity], ...] = (
-    (re.compile(r"\bauditctl\s+-(e\s*0|D)\b"), "turned kernel auditing off", "critical"),
-    (re.compile(r"\bsetenforce\s+0\b"), "turned mandatory access control off", "critical"),
-    (re.compile(r"\bgit\s+config\b.*\bcore\.hooksPath\b"), "pointed git's hooks elsewhere", "high"),
-    (re.compile(r"\bchattr\s+-[a-z]*[ai]"), "made an append-only or fixed file writable", "high"),
-    (
-        re.compile(
-            r"--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox|\bgemini\b.*\s--yolo\b"
-            r"|\bcodex\b.*(--yolo\b|\bdanger-full-access\b)"
-        ),
-        "started an agent that asks nobody",
-        "high",
-    ),
-    (
-        re.compile(
-            r"\bunset\s+(-v\s+)?\w*(HOOK|GUARD|AUDIT|LEDGER|POLICY|SANDBOX)\w*"
-            r"|\bexport\s+\w*(HOOK|GUARD|AUDIT|LEDGER|POLICY|SANDBOX)\w*=(0|false|off|no|disabled)?(\s|$)"
-        ),
-        "turned a control off by its variable",
-        "high",
-    ),
-    (re.compile(r"\bgit\s+(commit|push)\b.*\s--no-verify\b"), "skipped git's hooks", "info"),
-)
+_DID = {"delete": "deleted", "mode": "changed who may use", "disarm": "changed who may use"}
 _REFUSES = re.compile(
     r"\b(hook|guard|polic(y|ies)|blocked|denied|refused|not allowed|forbidden)\b", re.IGNORECASE
 )
 _LONGEST_REFUSAL = 2000
-_LONGEST_LINE = 2000
 _HABIT = 2
 _PROGRAM = re.compile(r"[A-Za-z_./][\w./-]*")
 _WRAPS = re.compile(r"guard|safe|sandbox|audit|wrap|gate(way|keeper)?\b|polic", re.IGNORECASE)
@@ -168,6 +134,7 @@ class Watch:
         self._protect(told.protected, seq)
         for mandate in told.mandates:
             self._mandates.setdefault(mandate, seq)
+            self._protect(_paths_in(mandate.wrapper), seq)
         _bound(self._mandates, _MOST_NAMES)
         self._protect(_hook_scripts(text), seq)
 
@@ -215,10 +182,9 @@ class Watch:
         for command in all_commands:
             yield from self._stopped(command, listed, seq)
             yield from self._bypassed(command, seq)
-            line = " ".join(command.whole)[:_LONGEST_LINE]
-            for pattern, what, severity in _OFF:
-                if pattern.search(line):
-                    yield self._found("off", seq, f"{call.tool} {what}: {_short(line)}", severity)
+            line = line_of(command)
+            for what, severity in turned_off(command):
+                yield self._found("off", seq, f"{call.tool} {what}: {_short(line)}", severity)
         if re.search(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b", script):
             for command in all_commands:
                 self._started.update(dict.fromkeys(_names_in(command.words)))
@@ -227,6 +193,8 @@ class Watch:
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
         witness = self._protecting(touch.path)
         control = control_of(touch.path) or ("control" if witness is not None else None)
+        if touch.how in ("delete", "disarm") and OF_REPOSITORY.search(touch.path):
+            control = "control"
         if control is None:
             return
         is_new_log = control == "control" and touch.how == "write" and touch.path.endswith((".log", ".jsonl"))
@@ -235,7 +203,7 @@ class Watch:
         name = touch.path.rpartition("/")[2]
         is_asked = name.lower() in self._asked.lower()
         severity = _SEVERITY[control][is_asked]
-        did = {"delete": "deleted", "mode": "changed who may use"}.get(touch.how, "changed")
+        did = _DID.get(touch.how, "changed")
         asked = "; a person had named it" if is_asked else ""
         what = f"{call.tool} {did} {_short(touch.path)}{asked}"
         if control == "control":
@@ -259,10 +227,10 @@ class Watch:
             return
         program, *rest = command.words
         program = program.rpartition("/")[2]
-        is_kill = program in _KILLERS
-        if not is_kill and not (set(_STOPPERS.get(program, ())) & set(rest[:3])):
+        is_kill = program in KILLERS
+        if not is_kill and not (set(STOPPERS.get(program, ())) & set(rest[:3])):
             return
-        targets = [word for word in rest if word not in _STOPPERS.get(program, ()) and word[0] not in "-><"]
+        targets = [word for word in rest if word not in STOPPERS.get(program, ()) and word[0] not in "-><"]
         if is_kill and (not targets or any(word.startswith("$") for word in targets)):
             targets = [word for word in listed if not word.startswith("-")]
         for target in targets:

@@ -23,12 +23,14 @@ WHY = (
 MISSES = (
     "Orders that only change what the agent says; orders that name no value of their own, or one that the user or other"
     " data had named; languages that are not in directive_words.toml; orders in tool descriptions, or beyond the first"
-    " 200,000 characters of a result; plain orders in a text that the user told the agent to follow (`delegated`), and"
-    " commands of a manual typed into a shell."
+    " 200,000 characters of a result; plain orders in a text that the user told the agent to follow (`delegated`), in"
+    " steps of instructions on what the user is after (`followed`), and commands of a manual typed into a shell; which"
+    " password was set, where the user had asked for one."
 )
 READS = (MessageReceived, ContextInjected, ModelCallRequested, ToolCallRequested, ToolCallSettled)
-SOURCE = "AgentDojo (arXiv 2406.13352); argument provenance after CaMeL (arXiv 2503.18813) and FIDES (arXiv "
-"2505.23643)."
+SOURCE = (
+    "AgentDojo (arXiv 2406.13352); provenance of arguments after CaMeL (2503.18813) and FIDES (2505.23643)."
+)
 
 _MOST_OPEN = 200
 _QUOTED = 110
@@ -108,6 +110,8 @@ class Watch:
 def _weighed(obeyed: Obeyed, outcome: str) -> tuple[str, Severity]:
     if obeyed.is_delegated:
         return "delegated", "info"
+    if obeyed.is_step:
+        return "followed", "info"
     if outcome in ("failed", "denied", "not_started"):
         return "attempted", "info"
     return "obeyed", "high"
@@ -121,6 +125,8 @@ def _message(call: _Call, part: str) -> str:
     match part:
         case "delegated":
             end = "the user had told the agent to follow that text"
+        case "followed":
+            end = "it is a step of instructions there on what the user is after"
         case "attempted":
             end = "the user had not asked for it; it did not go through"
         case _:

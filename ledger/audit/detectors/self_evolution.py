@@ -239,7 +239,8 @@ class Watch:
             message += f" ({some})"
         if made.count:
             calls = ", ".join(f"seq {seq} {tool}" for seq, tool in made.through)
-            message += f"; {made.count} later calls were allowed only because of it: {calls}"
+            were = "call was" if made.count == 1 else "calls were"
+            message += f"; {made.count} later {were} allowed only because of it: {calls}"
         seen = (made.before, made.by, *(seq for seq, _ in made.through))
         witnesses = tuple(one for one in seen if one is not None)
         severity = _SEVERITY[made.change.direction]

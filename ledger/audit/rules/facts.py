@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ledger.audit.reader import Reader
-from ledger.audit.rules.conditions import DEEPEST, Condition, Prefilter, Scope, Unanswered, is_shallow
-from ledger.effects.classes import Effect, classify, command_in
+from ledger.audit.rules.conditions import DEEPEST, Bound, Condition, Prefilter, Scope, is_shallow
+from ledger.audit.rules.expressions import ABSENT
+from ledger.audit.rules.flow import values_in
+from ledger.effects.classes import Effect, classify, command_in, inferred_class
 from ledger.events import ContentRef, Record
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
 
@@ -20,22 +22,26 @@ MISSING_TIMES = "times"
 
 _NOT_THERE = object()
 _LARGEST = 4_000_000
+_LARGEST_KEPT = 64 * 1024
+_PARTS = ("tool", "args", "effect", "command", "target", "result", "seq", "call_id")
 
 
 class Call:
     """One tool call, as far as its records have been seen."""
 
     __slots__ = (
+        "_decoded",
+        "_effect",
+        "_reader",
         "arguments",
         "call_id",
         "declared",
+        "flow",
         "has_run",
-        "reader",
         "result",
         "seq",
         "server",
         "tool",
-        "values",
     )
 
     def __init__(self, event: ToolCallRequested, seq: int, reader: Reader) -> None:
@@ -47,12 +53,14 @@ class Call:
         self.seq = seq
         self.has_run = False
         self.result: ContentRef | None = None
-        self.reader = reader
-        self.values: dict[str, Any] = {}
+        self.flow: set[str] | None = None
+        self._reader = reader
+        self._effect: Effect | None = None
+        self._decoded: Any = _NOT_THERE
 
     def effect(self) -> str:
         """Its effect class, declared or inferred."""
-        return self.declared or self._inferred().effect_class
+        return self.declared or inferred_class(self.tool, self._arguments())
 
     def target(self) -> str:
         """What it is about, such as a path or an address; empty where nothing says."""
@@ -60,51 +68,59 @@ class Call:
 
     def command(self) -> str:
         """The shell command that it runs; empty for another tool."""
-        arguments = self.reader.value(self.arguments)
+        arguments = self._arguments()
         return (command_in(self.tool, arguments) if isinstance(arguments, dict) else None) or ""
 
-    def _inferred(self) -> Effect:
-        found: Effect | None = self.values.get("effect")
-        if found is None:
-            found = classify(self.tool, self.reader.value(self.arguments), declared=self.declared)
-            self.values["effect"] = found
+    def words(self) -> str:
+        """Its tool, target and command, in lower case."""
+        return " ".join((self.tool, self.target(), self.command())).lower()
+
+    def _arguments(self) -> Any:
+        if self._decoded is not _NOT_THERE:
+            return self._decoded
+        found = self._reader.value(self.arguments)
+        if self.arguments.size <= _LARGEST_KEPT:
+            self._decoded = found
         return found
 
-    def settle(self, result: ContentRef | None) -> None:
-        """It came to its end."""
-        self.result = result
-        self.values.pop("bound", None)
+    def _inferred(self) -> Effect:
+        if self._effect is None:
+            self._effect = classify(self.tool, self._arguments(), declared=self.declared)
+        return self._effect
 
-    def shown(self, reference: ContentRef | None) -> Any:
-        """A content of it; `_NOT_THERE` where the record does not show it."""
-        if reference is None or reference.size > _LARGEST:
-            return _NOT_THERE
-        value = self.reader.value(reference)
+    def shown_arguments(self) -> Any:
+        """Its arguments; ABSENT where the record does not show them, or not so that they can be looked into."""
+        return ABSENT if self.arguments.size > _LARGEST else self._shown(self.arguments, self._arguments())
+
+    def shown_result(self) -> Any:
+        """The same of its result."""
+        result = self.result
+        if result is None or result.size > _LARGEST:
+            return ABSENT
+        return self._shown(result, self._reader.value(result))
+
+    def _shown(self, reference: ContentRef, value: Any) -> Any:
         if reference.size < 2 * DEEPEST and value is not None:
             return value  # too short to be deep
-        if value is None and self.reader.content(reference.digest) is None:
-            return _NOT_THERE
-        return value if is_shallow(value) else _NOT_THERE
+        if value is None and self._reader.content(reference.digest) is None:
+            return ABSENT
+        return value if is_shallow(value) else ABSENT
 
-    def bound(self) -> dict[str, Any]:
-        """What later conditions see of it."""
-        found: dict[str, Any] | None = self.values.get("bound")
-        if found is None:
-            found = self.values["bound"] = self._bound()
-        return found
+    def part(self, name: str) -> Any:
+        """What later conditions see of it, by name; ABSENT for what is no name of theirs."""
+        match name:
+            case "tool" | "seq" | "call_id":
+                return getattr(self, name)
+            case "effect" | "command" | "target":
+                return getattr(self, name)()
+            case "args" | "result":
+                found = self.shown_arguments() if name == "args" else self.shown_result()
+                return None if found is ABSENT else found
+        return ABSENT
 
-    def _bound(self) -> dict[str, Any]:
-        arguments, result = self.shown(self.arguments), self.shown(self.result)
-        return {
-            "tool": self.tool,
-            "args": None if arguments is _NOT_THERE else arguments,
-            "effect": self.effect(),
-            "command": self.command(),
-            "target": self.target(),
-            "result": None if result is _NOT_THERE else result,
-            "seq": self.seq,
-            "call_id": self.call_id,
-        }
+    def parts(self) -> dict[str, Any]:
+        """All that later conditions see of it."""
+        return {name: self.part(name) for name in _PARTS}
 
 
 class Facts(Mapping[str, Any]):
@@ -112,8 +128,9 @@ class Facts(Mapping[str, Any]):
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._answers: dict[str, Any] = {}
+        self._verdicts: dict[Condition, bool] = {}
         self._values: dict[str, Any] = {}
+        self._flow: set[str] | None = None
         self.missing: set[str] = set()
         """What was read and is not there."""
         self.record: Record
@@ -122,19 +139,18 @@ class Facts(Mapping[str, Any]):
     def turn_to(self, record: Record, call: Call | None) -> "Facts":
         """The next record."""
         self.record, self.call = record, call
-        if self._answers:
-            self._answers.clear()
-        if self._values:
-            self._values.clear()
-        if self.missing:
-            self.missing.clear()
+        self._verdicts.clear()
+        self._values.clear()
+        self.missing.clear()
+        self._flow = None
         self._scope.turn_to(self)
         return self
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._values:
-            self._values[name] = self._look_up(name)
-        return self._values[name]
+        found = self._values.get(name, _NOT_THERE)
+        if found is _NOT_THERE:
+            found = self._values[name] = self._look_up(name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -143,72 +159,52 @@ class Facts(Mapping[str, Any]):
         return len(self._values)
 
     def _look_up(self, name: str) -> Any:
-        event, call = self.record.event, self.call
+        call, event = self.call, self.record.event
         match name:
-            case "agent":
-                return self.record.agent
-            case "actor":
-                return None if self.record.actor is None else self.record.actor.kind
-            case "seq":
-                return self.record.seq
+            case "args" | "result" if call is not None:
+                return self._shown(call, name)
+            case "command" | "target" | "words" | "effect" if call is not None:
+                return getattr(call, name)()
+            case "tool" | "server" | "call_id" if call is not None:
+                return getattr(call, name)
+            case "agent" | "seq":
+                return getattr(self.record, name)
+            case "actor" if self.record.actor is not None:
+                return self.record.actor.kind
             case "event":
                 return event.model_dump(mode="json")
             case "outcome" if isinstance(event, ToolCallSettled):
                 return event.outcome
-        if call is None:
-            return None
-        match name:
-            case "tool" | "server" | "call_id":
-                return getattr(call, name)
-            case "effect":
-                return call.effect()
-            case "args":
-                return self._shown(call, call.arguments, MISSING_ARGUMENTS)
-            case "command":
-                return call.command()
-            case "target":
-                return call.target()
-            case "words":
-                return " ".join((call.tool, call.target(), call.command())).lower()
-            case "result":
-                return self._shown(call, call.result, MISSING_RESULT)
         return None
 
-    def _shown(self, call: Call, reference: ContentRef | None, what: str) -> Any:
-        value = call.shown(reference)
-        if value is _NOT_THERE:
-            self.missing.add(what)
+    def _shown(self, call: Call, name: str) -> Any:
+        value = call.shown_arguments() if name == "args" else call.shown_result()
+        if value is ABSENT:
+            self.missing.add(MISSING_ARGUMENTS if name == "args" else MISSING_RESULT)
             return None
         return value
 
-    def answer(self, condition: Condition, bound: Mapping[str, Any] | None = None) -> Any:
-        """What an expression comes to; once for each record, unless it reads what an earlier step bound.
+    def arguments_flow(self) -> set[str]:
+        """The values of its arguments that can be followed."""
+        if self._flow is None:
+            self._flow = values_in(self["args"])
+        return self._flow
 
-        Raises Unanswered.
-        """
-        if bound and condition.earlier:
-            return condition.value(self._scope, bound)
-        if condition.text not in self._answers:
-            try:
-                self._answers[condition.text] = condition.value(self._scope)
-            except Unanswered as error:
-                self._answers[condition.text] = error
-        found = self._answers[condition.text]
-        if isinstance(found, Unanswered):
-            raise found
-        return found
+    def answer(self, condition: Condition, bound: Bound | None = None) -> Any:
+        """What an expression comes to; NO_ANSWER where it has no value."""
+        return condition.value(self._scope, bound)
 
     def excludes_all(
-        self, prefilter: Prefilter, version: int, earlier: Callable[[], Iterable[Mapping[str, Any]]]
+        self, prefilter: Prefilter, version: int, earlier: Callable[[], Iterable[Bound]]
     ) -> bool:
         """Whether a condition is false for each of the earlier steps."""
         return prefilter.excludes_all(self._scope, version, earlier)
 
-    def holds(self, condition: Condition | None, bound: Mapping[str, Any] | None = None) -> bool:
+    def holds(self, condition: Condition, bound: Bound | None = None) -> bool:
         """Whether a condition is true; one without an answer is not."""
-        if condition is None:
-            return True
-        try:
-            return self.answer(condition, bound) is True
-        except Unanswered:
-            return False
+        if bound and condition.earlier:
+            return condition.value(self._scope, bound) is True
+        found = self._verdicts.get(condition)
+        if found is None:
+            found = self._verdicts[condition] = condition.value(self._scope) is True
+        return found

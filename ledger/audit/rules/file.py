@@ -15,7 +15,23 @@ from ledger.errors import InputError
 
 _LARGEST = 1_000_000
 _DEEPEST = 20
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_LONGEST_SHOWN = 100
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_EXPECTED = {
+    "model_type": "words and what they are set to",
+    "tuple_type": "a list",
+    "too_short": "at least one",
+    "string_type": "a text",
+    "string_too_short": "a text that is not empty",
+    "string_pattern_mismatch": "a name of small letters, digits and _ that begins with a letter",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a number",
+}
 _OF_CALLS = (
     "tool",
     "args",
@@ -59,18 +75,26 @@ class RuleSet:
 def load_rules(path: Path) -> RuleSet:
     """Read a file. Raises InputError that names the line, what was expected and what was found."""
     try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path}: expected rules of at most {_LARGEST} bytes")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        size = path.stat().st_size
+        if size > _LARGEST:
+            raise InputError(f"{path}:1: expected rules of at most {_LARGEST} bytes, found {size}")
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: expected UTF-8, found the byte {raw[error.start]:#04x}") from error
     return read_rules(path.stem, text, str(path))
 
 
 def read_rules(name: str, text: str, place: str) -> RuleSet:
     """Read the text of a file. Raises InputError."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"{place}: expected a name of small letters, digits and _, found {name!r}")
+        raise InputError(
+            f"{place}: expected the file to be named with letters, digits, _ and -, found {name!r}"
+        )
     reading = _Reading(place)
     value = reading.value(text)
     try:
@@ -130,6 +154,10 @@ class _Reading:
         if isinstance(node, yaml.MappingNode):
             found: dict[str, Any] = {}
             for key, one in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise InputError(
+                        f"{self._place}:{key.start_mark.line + 1}: expected a word, found a {key.id}"
+                    )
                 name = str(key.value)
                 if name in found:
                     raise InputError(
@@ -138,7 +166,13 @@ class _Reading:
                 self._lines[(*where, name)] = key.start_mark.line + 1
                 found[name] = self._plain(loader, one, (*where, name), below)
             return found
-        return loader.construct_object(node)
+        if node.tag == _TIMESTAMP:
+            return node.value  # no rule is about a day: it is a text
+        try:
+            return loader.construct_object(node)
+        except (ValueError, OverflowError) as error:
+            told = str(node.value)[:_LONGEST_SHOWN]
+            raise InputError(f"{self._place}:{line}: expected a value, found {told!r}: {error}") from error
 
     def line(self, where: Where) -> int:
         """The line of a place, or of what it would be in."""
@@ -148,8 +182,10 @@ class _Reading:
 
     def wrong(self, error: ValidationError) -> InputError:
         """The first thing that is wrong, in words."""
-        first = error.errors()[0]
-        where = tuple(first["loc"])
+        errors = error.errors()
+        # a word that is misspelt is missed as well: it is told first
+        first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+        where = tuple(first["loc"]) + first.get("ctx", {}).get("where", ())
         told = ".".join(str(step + 1) if isinstance(step, int) else step for step in where)
         found = first["input"]
         message = first["msg"].removeprefix("Value error, ")
@@ -158,10 +194,18 @@ class _Reading:
                 message = f"expected a known word, found {str(where[-1])!r}"
             case "missing":
                 message = f"expected {where[-1]!r}, found none"
-            case "value_error":
+            case "value_error" | "rule":
                 pass
+            case "literal_error":
+                message = f"expected {first['ctx']['expected']}, found {str(found)[:_LONGEST_SHOWN]!r}"
+            case "greater_than" | "greater_than_equal" as least:
+                bound = "more than" if least == "greater_than" else "at least"
+                number = next(iter(first["ctx"].values()))
+                message = f"expected a number of {bound} {number:g}, found {str(found)[:_LONGEST_SHOWN]!r}"
+            case name if name in _EXPECTED:
+                message = f"expected {_EXPECTED[name]}, found {str(found)[:_LONGEST_SHOWN]!r}"
             case _:
-                message = f"{message[0].lower()}{message[1:]}, found {str(found)[:60]!r}"
+                message = f"{message[0].lower()}{message[1:]}, found {str(found)[:_LONGEST_SHOWN]!r}"
         return InputError(f"{self._place}:{self.line(where)}: {told + ': ' if told else ''}{message}")
 
     def compile(self, rule: Rule, where: Where) -> None:
@@ -185,10 +229,13 @@ class _Reading:
             return
         known = _OF_RESULTS if pattern.result else _OF_CALLS if pattern.tools else _OF_EVENTS
         try:
-            self.conditions[text] = Condition(text, known, named)
+            condition = self.conditions[text] = Condition(text, known, named)
+            if where[-1] == "if" and condition.is_constant_but_no_truth:
+                raise ConditionError("it is neither true nor false")
         except ConditionError as error:
+            found = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
             raise InputError(
-                f"{self._place}:{self.line(where)}: {where[-1]}: expected a CEL expression, found {text!r}: {error}"
+                f"{self._place}:{self.line(where)}: {where[-1]}: expected a CEL expression, found {found!r}: {error}"
             ) from error
 
 

@@ -1,13 +1,14 @@
 """Data flow: values that stand in a result and, later, in an argument, where they are more than ordinary words."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import islice
 from typing import Any
-
-from ledger.audit.reader import texts_in
 
 _TOKEN = re.compile(r"[^\s\"'`<>(){}\[\],;|]{4,300}")
 _MARKS = re.compile(r"[0-9@:/._\\-]")
+_SHORT = 4
 _LONG = 10
 _MOST = 50_000
 _LONGEST_TEXT = 1_000_000
@@ -18,29 +19,23 @@ def values_in(value: Any) -> set[str]:
 
     An ordinary word says nothing about where it came from.
     """
-    return set(_values(value))
-
-
-def _values(value: Any) -> Iterator[str]:
-    count = 0
-    for text in (*texts_in(value), *_numbers(value)):
-        for token in _TOKEN.findall(text[:_LONGEST_TEXT]):
-            token = token.strip(".,:!?-_*#=").lower()
-            if len(token) >= 4 and (len(token) >= _LONG or _MARKS.search(token)):
-                yield token
-                count += 1
-                if count == _MOST:
-                    return
-
-
-def _numbers(value: Any) -> Iterator[str]:
+    found: set[str] = set()
     waiting = [value]
-    while waiting:
+    while waiting and len(found) < _MOST:
         one = waiting.pop()
-        if isinstance(one, int | float) and not isinstance(one, bool):
-            yield str(one)
-        elif isinstance(one, dict | list):
-            waiting.extend(one.values() if isinstance(one, dict) else one)
+        if isinstance(one, dict | list):
+            waiting.extend(reversed(one.values() if isinstance(one, dict) else one))
+        elif isinstance(one, str) or (isinstance(one, int | float) and not isinstance(one, bool)):
+            words = dict.fromkeys(_TOKEN.findall(str(one)[:_LONGEST_TEXT].lower()))
+            found.update(islice(filter(None, map(_followed, words)), _MOST - len(found)))
+    return found
+
+
+@lru_cache(maxsize=10_000)
+def _followed(word: str) -> str:
+    """What of a word can be followed; empty for an ordinary one."""
+    token = word.strip(".,:!?-_*#=")
+    return token if len(token) >= _LONG or (len(token) >= _SHORT and _MARKS.search(token)) else ""
 
 
 class Tainted:
@@ -65,12 +60,10 @@ class Tainted:
             for token in found:
                 self._places.pop(token, None)
 
-    def source_of(self, arguments: Any) -> int | None:
+    def source_of(self, arguments: Iterable[str]) -> int | None:
         """The first result that a value among the arguments came out of."""
-        return min(
-            (self._places[token] for token in values_in(arguments) if token in self._places), default=None
-        )
+        return min((self._places[token] for token in arguments if token in self._places), default=None)
 
-    def crosses(self, source: set[str], arguments: Any) -> bool:
+    def crosses(self, source: set[str], arguments: set[str]) -> bool:
         """Whether a value of a result stands among the arguments, and no person said it."""
-        return not source.isdisjoint(values_in(arguments) - self._trusted)
+        return not source.isdisjoint(arguments) and not (source & arguments) <= self._trusted

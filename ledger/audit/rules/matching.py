@@ -1,14 +1,15 @@
 """Holds the records of one session against rules, one pass, bounded memory."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import partial
+from math import isfinite
 from typing import Any, NamedTuple
 
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
-from ledger.audit.rules.conditions import Condition, Scope, Unanswered
+from ledger.audit.rules.conditions import NO_ANSWER, Condition, Scope
 from ledger.audit.rules.facts import (
     MISSING_ARGUMENTS,
     MISSING_RESULT,
@@ -26,6 +27,8 @@ from ledger.events.input import MessageReceived
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCallStarted
 
 _MOST_OPEN = 1000
+_MOST_TOOLS = 10_000
+_LONGEST_NAME = 100
 _MANY = 3
 _MOST_TOLD = 1000
 _MOST_WITNESSES = 50
@@ -55,8 +58,24 @@ class Match(NamedTuple):
     call_id: str | None
     """The call that it was about."""
 
-    message: str
-    """It in words."""
+    tools: tuple[tuple[str, int], ...]
+    """What the steps were: tools, or names of events, each with its seq."""
+
+    @property
+    def message(self) -> str:
+        """It in words."""
+        steps = ", then ".join(f"{_short(tool)} (seq {seq})" for tool, seq in self.tools)
+        return f"{self.rule.title}: {steps}"
+
+
+class _Watch(NamedTuple):
+    """What a kind of record and a tool have to be held against."""
+
+    entry: Entry
+    """What of a rule."""
+
+    progress: Progress
+    """How far the rule has come."""
 
 
 class RuleFold:
@@ -66,7 +85,9 @@ class RuleFold:
         self._plans = plans
         self._reader = given.reader
         self._progress = [Progress(plan) for plan in plans.plans]
-        self._ends = [number for number, plan in enumerate(plans.plans) if plan.absences]
+        self._ends = [progress for progress in self._progress if progress.plan.absences]
+        self._ending = [progress for progress in self._ends if progress.plan.reach is not None]
+        self._watching: dict[tuple[str, str], list[_Watch]] = {}
         self._facts = Facts(Scope())
         self._open: OrderedDict[str, Call] = OrderedDict()
         self._tainted = Tainted()
@@ -79,17 +100,19 @@ class RuleFold:
 
     # -- as a detector --------------------------------------------------------------------------------------
 
-    def take(self, record: Record) -> Iterator[Found]:
+    def take(self, record: Record) -> list[Found]:
         """One more record."""
-        for match in self.matches(record):
-            yield from self._found(match)
+        return self._found(self.matches(record))
 
-    def end(self) -> Iterator[Found]:
+    def end(self) -> list[Found]:
         """What is missing now that nothing more comes."""
-        for match in self.matches_at_end():
-            yield from self._found(match)
+        return self._found(self.matches_at_end())
 
-    def _found(self, match: Match) -> Iterator[Found]:
+    def _found(self, matches: Iterable[Match]) -> list[Found]:
+        return [found for match in matches if (found := self._told_of(match)) is not None]
+
+    def _told_of(self, match: Match) -> Found | None:
+        """What is new to tell of it."""
         key = match.rule.name, match.first
         before = self._told.pop(key, None)
         if before is None:
@@ -109,8 +132,7 @@ class RuleFold:
         self._told[key] = found
         if len(self._told) > _MOST_TOLD:
             self._told.popitem(last=False)
-        if found is not before:
-            yield found
+        return None if found is before else found
 
     # -- records --------------------------------------------------------------------------------------------
 
@@ -118,10 +140,9 @@ class RuleFold:
         """Rules that one more record completes."""
         event = record.event
         call: Call | None = None
-        kinds: tuple[str, ...] = (event.TYPE,)
+        kinds: tuple[str, ...]
         if isinstance(event, ToolCallRequested):
-            call = self._asked(event, record.seq)
-            kinds = _CALL
+            call, kinds = self._asked(event, record.seq), _CALL
         elif isinstance(event, ToolCallStarted):
             call = self._open.get(event.call_id)
             kinds = () if call is None or call.has_run else _RAN
@@ -131,29 +152,52 @@ class RuleFold:
             call = self._open.pop(event.call_id, None)
             kinds = () if call is None else _RESULT
             if call is not None:
-                call.settle(event.result)
+                call.result = event.result
                 if event.outcome in _ACTED and not call.has_run:
                     kinds = _RAN_AND_RESULT
-        elif isinstance(event, MessageReceived) and event.origin == "human":
-            self._turns += 1
-            if self._plans.follows_values:
-                self._tainted.trust([self._reader.value(event.message)])
-        time = seconds_of(record.occurred_at) if self._plans.reads_times else None
-        place = Place(record.seq, self._calls, self._turns, time)
+        else:
+            kinds = (event.TYPE,)
+            if isinstance(event, MessageReceived) and event.origin == "human":
+                self._turns += 1
+                if self._plans.follows_values:
+                    self._tainted.trust([self._reader.value(event.message)])
         found: list[Match] = []
-        for number in self._ends:
-            if self._progress[number].waiting:
-                found += self._expired(self._progress[number], place)
+        place: Place | None = None
+        for progress in self._ending:
+            if progress.waiting:
+                place = place or self._place(record)
+                found += self._expired(progress, place)
         facts: Facts | None = None
         for kind in kinds:
-            entries = self._plans.entries(kind, "" if call is None else call.tool)
-            if entries:
+            watches = self._watches(kind, "" if call is None else call.tool)
+            if watches:
+                place = place or self._place(record)
                 if facts is None:
                     facts = self._facts.turn_to(record, call)
-                for entry in entries:
-                    self._held_against(entry, kind, facts, place, found)
+                for entry, progress in watches:
+                    if entry.absences or entry.guards:
+                        self._shut_out(entry, progress, facts, place)
+                    for number in entry.stages:
+                        if progress.tracks[number] if number else not progress.is_shut_for_good:
+                            match = self._step(progress, number, kind, facts, place)
+                            if match is not None:
+                                found.append(match)
         if call is not None and kinds and kinds[-1] == "result":
             self._taint(call, record.seq)
+        return found
+
+    def _place(self, record: Record) -> Place:
+        time = seconds_of(record.occurred_at) if self._plans.reads_times else None
+        return Place(record.seq, self._calls, self._turns, time)
+
+    def _watches(self, kind: str, tool: str) -> list[_Watch]:
+        found = self._watching.get((kind, tool))
+        if found is None:
+            if len(self._watching) >= _MOST_TOOLS:
+                self._watching.clear()
+            entries = self._plans.entries(kind, tool)
+            found = [_Watch(entry, self._progress[entry.number]) for entry in entries]
+            self._watching[kind, tool] = found
         return found
 
     def _asked(self, event: ToolCallRequested, seq: int) -> Call:
@@ -171,14 +215,13 @@ class RuleFold:
 
     def matches_at_end(self) -> Iterator[Match]:
         """Rules whose last absence lasted until the end. May be asked again."""
-        for number in self._ends:
-            progress = self._progress[number]
+        for progress in self._ends:
             yield from (self._missed(progress, track) for track in progress.waiting)
 
     # -- one rule -------------------------------------------------------------------------------------------
 
-    def _held_against(self, entry: Entry, kind: str, facts: Facts, place: Place, found: list[Match]) -> None:
-        progress = self._progress[entry.number]
+    def _shut_out(self, entry: Entry, progress: Progress, facts: Facts, place: Place) -> None:
+        """What must not come has come: beginnings end, or none begins."""
         rule = progress.plan.rule
         for test in entry.absences:
             if progress.waiting:
@@ -186,24 +229,17 @@ class RuleFold:
         for number, guard in entry.guards:
             if number == 0:
                 if not progress.is_shut_for_good and self._is(guard, facts, rule, None):
-                    progress.shut = place
+                    progress.shut_at(place)
             elif progress.tracks[number]:
                 progress.drop(number, partial(self._is_so, guard, facts, rule))
-        for number in entry.stages:
-            if progress.tracks[number] or (number == 0 and not progress.is_shut_for_good):
-                match = self._step(progress, number, kind, facts, place)
-                if match is not None:
-                    found.append(match)
 
     def _step(self, progress: Progress, number: int, kind: str, facts: Facts, place: Place) -> Match | None:
         plan = progress.plan
         stage = plan.stages[number]
-        if not stage.test.is_about(facts):
-            return None
-        if not stage.depends:
-            if not self._answers(stage.test.condition, facts, plan.rule, None):
+        if stage.depends:
+            if not stage.test.is_about(facts) or self._is_excluded(progress, number, facts):
                 return None
-        elif self._is_excluded(progress, number, facts):
+        elif not self._is(stage.test, facts, plan.rule, None):
             return None
         is_last = number == len(plan.stages) - 1
         done: Track | None = None
@@ -261,17 +297,19 @@ class RuleFold:
         self, stage: Stage, track: Track, facts: Facts, place: Place, bound: Bound | None, rule: Rule
     ) -> tuple[int, tuple[int, ...]] | None:
         amount: int | Fraction = 1
-        try:
-            if stage.sum is not None:
-                told = facts.answer(stage.sum, bound)
-                if isinstance(told, bool) or not isinstance(told, int | float):
-                    return None
-                amount = told if isinstance(told, int) else Fraction(told)
-            group = "" if stage.by is None else repr(facts.answer(stage.by, bound))
-        except (Unanswered, ValueError, OverflowError):  # no answer, or one that is no number
-            self._note(stage.sum, facts, rule)
-            self._note(stage.by, facts, rule)
-            return None
+        group = ""
+        if stage.sum is not None:
+            told = facts.answer(stage.sum, bound)
+            if isinstance(told, bool) or not isinstance(told, int | float) or not isfinite(told):
+                self._note(stage.sum, facts, rule)
+                return None
+            amount = told if isinstance(told, int) else Fraction(told)
+        if stage.by is not None:
+            told = facts.answer(stage.by, bound)
+            if told is NO_ANSWER:
+                self._note(stage.by, facts, rule)
+                return None
+            group = repr(told)
         span = stage.step.within
         if span is not None and span.seconds is not None and place.time is None:
             self.missing[rule.name, MISSING_TIMES] += 1
@@ -280,7 +318,7 @@ class RuleFold:
 
     def _source(self, name: str, track: Track, facts: Facts, rule: Rule) -> int | None:
         """The record out of whose result a value among the arguments came."""
-        arguments = facts["args"]
+        arguments = facts.arguments_flow()
         if MISSING_ARGUMENTS in facts.missing:
             self.missing[rule.name, MISSING_ARGUMENTS] += 1
             return None
@@ -289,23 +327,30 @@ class RuleFold:
         call = track.bound.call(name)
         if call is None or call.result is None:
             return None
-        values = call.values.get("flow")
-        if values is None:
+        if call.flow is None:
             result = self._reader.value(call.result)
             if result is None:
                 self.missing[rule.name, MISSING_RESULT] += 1
-            values = values_in(result) - values_in(self._reader.value(call.arguments))
-            call.values["flow"] = values
-        return call.seq if self._tainted.crosses(values, arguments) else None
+            call.flow = values_in(result) - values_in(self._reader.value(call.arguments))
+        return call.seq if self._tainted.crosses(call.flow, arguments) else None
 
     def _is_so(self, test: Test, facts: Facts, rule: Rule, track: Track) -> bool:
         return self._is(test, facts, rule, track.bound)
 
     def _is(self, test: Test, facts: Facts, rule: Rule, bound: Bound | None) -> bool:
-        return test.is_about(facts) and self._answers(test.condition, facts, rule, bound or None)
+        condition = test.condition
+        if condition is None:
+            return test.is_about(facts)
+        if not test.could_be_about(facts):
+            return False
+        if facts.holds(condition, bound):
+            return test.is_about(facts)
+        if facts.missing and test.is_about(facts):
+            self._note(condition, facts, rule)
+        return False
 
     def _answers(self, condition: Condition | None, facts: Facts, rule: Rule, bound: Bound | None) -> bool:
-        if facts.holds(condition, bound):
+        if condition is None or facts.holds(condition, bound):
             return True
         self._note(condition, facts, rule)
         return False
@@ -337,12 +382,15 @@ class RuleFold:
 
     @staticmethod
     def _match(rule: Rule, track: Track, kind: str, call: Call | None) -> Match:
-        steps = ", then ".join(f"{tool} (seq {seq})" for tool, seq in track.tools)
         witnesses = tuple(sorted(set(track.seqs)))
         call_id = None if call is None else call.call_id
-        return Match(rule, track.place.seq, track.first, witnesses, kind, call_id, f"{rule.title}: {steps}")
+        return Match(rule, track.place.seq, track.first, witnesses, kind, call_id, track.tools)
 
 
 def _is_of_one_action(rule: Rule) -> bool:
     step = rule.steps[0]
     return len(rule.steps) == 1 and not step.counts and step.flows_from is None
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"

@@ -11,6 +11,7 @@ from ledger.events.tool_call import ToolCallSettled
 
 _HAPPENED = ("returned", "failed")
 _MOST_TOOLS = 10_000
+_OF_EFFECTS = frozenset({"effect", "target", "words"})
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,22 @@ class Test:
     condition: Condition | None
     """What must be true besides."""
 
-    def is_about(self, facts: Facts) -> bool:
-        """Whether all but its condition is as it must be."""
+    asks_effect_first: bool
+    """Whether the condition cannot be told without looking at what the call does."""
+
+    def could_be_about(self, facts: Facts) -> bool:
+        """Whether what is quickly told is as it must be: the class of an effect takes longer than most conditions."""
         if self.kind == "result":
             event = facts.record.event
-            wanted = self.outcomes or _HAPPENED
-            if not isinstance(event, ToolCallSettled) or event.outcome not in wanted:
+            if not isinstance(event, ToolCallSettled) or event.outcome not in (self.outcomes or _HAPPENED):
                 return False
+        return not self.asks_effect_first or self._is_of_effect(facts)
+
+    def is_about(self, facts: Facts) -> bool:
+        """Whether all but its condition is as it must be."""
+        return self.could_be_about(facts) and self._is_of_effect(facts)
+
+    def _is_of_effect(self, facts: Facts) -> bool:
         return self.effects is None or (facts.call is not None and facts.call.effect() in self.effects)
 
 
@@ -67,10 +77,8 @@ class Stage:
     prefilter: Prefilter | None
     """Its condition, asked of all that wait for it at once."""
 
-    @property
-    def depends(self) -> bool:
-        """Whether its condition depends on which beginning it is asked of."""
-        return self.test.condition is not None and bool(self.test.condition.earlier)
+    depends: bool
+    """Whether its condition depends on which beginning it is asked of."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,7 @@ class Plans:
                     self._condition(step.by),
                     self._condition(step.sum),
                     prefilter,
+                    test.condition is not None and bool(test.condition.earlier),
                 )
             )
             waiting, reach = [], None
@@ -165,12 +174,14 @@ class Plans:
         return Plan(rule, tuple(stages), tuple(waiting), reach, 32 if depends else 1)
 
     def _test(self, pattern: Pattern) -> Test:
+        condition = self._condition(pattern.condition)
         return Test(
             pattern.kind,
             glob(pattern.tools) if pattern.tools else None,
             pattern.effect,
             pattern.outcome,
-            self._condition(pattern.condition),
+            condition,
+            condition is not None and not _OF_EFFECTS.isdisjoint(condition.reads),
         )
 
     def _condition(self, text: str | None) -> Condition | None:

@@ -1,11 +1,12 @@
 """How far one rule has come in one session: its beginnings, what they are waiting for, and what they counted."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+from ledger.audit.rules.expressions import Field
 from ledger.audit.rules.facts import Call
 from ledger.audit.rules.places import Place, is_within
 from ledger.audit.rules.plan import Plan, Stage
@@ -19,9 +20,26 @@ _SHOWN = 50
 class Bound(dict[str, Any]):
     """What steps gave a name to: a call is shown as it is known now, its result included."""
 
-    def __getitem__(self, name: str) -> Any:
-        found = super().__getitem__(name)
-        return found.bound() if isinstance(found, Call) else found
+    def __init__(self, known: Mapping[str, Any] | None = None) -> None:
+        super().__init__(known or {})
+        self._fields: dict[Field, Any] = {}
+
+    def at(self, field: Field) -> Any:
+        """A field of a step's record; ABSENT where there is none."""
+        known = self._fields.get(field)
+        if known is not None:
+            return known
+        found = self[field.root]
+        if not isinstance(found, Call):
+            value = field.of(found)
+        elif len(field.path) <= field.is_tested:
+            return field.of(found.parts())
+        else:
+            value = field.of(found.part(field.path[0]), 1)
+            if field.path[0] == "result":  # may still come
+                return value
+        self._fields[field] = value
+        return value
 
     def call(self, name: str) -> Call | None:
         """The call of a step."""
@@ -102,8 +120,8 @@ class Track:
         """The same, one step further."""
         bound = self.bound
         if name is not None:
-            bound = Bound(dict.items(self.bound))
-            dict.__setitem__(bound, name, what)
+            bound = Bound(self.bound)
+            bound[name] = what
         track = Track(place, self.first or first, (*self.seqs, *seqs), bound)
         track.tools = (*self.tools, (tool, place.seq))
         return track
@@ -124,11 +142,13 @@ class Progress:
         """Beginnings whose last step has come, and which wait for what must not be absent."""
         self.shut: Place | None = None
         """Where something came last that must not come before the first step."""
-
-    @property
-    def is_shut_for_good(self) -> bool:
+        self.is_shut_for_good = False
         """Whether nothing that comes can begin the rule any more."""
-        return self.shut is not None and self.plan.stages[0].guards_reach is None
+
+    def shut_at(self, place: Place) -> None:
+        """Something came that must not come before the first step."""
+        self.shut = place
+        self.is_shut_for_good = self.plan.stages[0].guards_reach is None
 
     def wait(self, stage: int, track: Track) -> None:
         """One more beginning waits for a step."""

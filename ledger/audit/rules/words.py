@@ -7,15 +7,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    FiniteFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from ledger.events import BY_NAME
 from ledger.events.review import Severity
-from ledger.events.tool_call import EffectClass
+from ledger.events.tool_call import EffectClass, Outcome
 
 Kind = Literal["call", "ran", "result"]
 """Which moment of a tool call a step is about."""
@@ -28,7 +30,14 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
+def _wrong(message: str, *where: str | int) -> PydanticCustomError:
+    """What is wrong with words that each are right by themselves, and where in this part."""
+    return PydanticCustomError("rule", "{message}", {"message": message, "where": where})
+
+
+Names = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list), Field(min_length=1)
+]
 """One name or several, each with `*` and `?`."""
 
 
@@ -82,7 +91,7 @@ class Pattern(Word):
     )
     """Only calls of such an effect class, declared or inferred from name and arguments."""
 
-    outcome: Names | None = None
+    outcome: Annotated[tuple[Outcome, ...] | None, BeforeValidator(_as_list)] = None
     """Only results with such an outcome: returned, failed, denied, not_started, unknown."""
 
     condition: str | None = Field(default=None, alias="if")
@@ -105,13 +114,13 @@ class Pattern(Word):
             found = ", ".join(given) or "none of them"
             raise ValueError(f"expected exactly one of call, ran, result, event, found {found}")
         if self.event is not None and self.event not in BY_NAME:
-            raise ValueError(f"event: no event is named {self.event!r}; `loopledger events` shows names")
+            raise _wrong(f"no event is named {self.event!r}; `loopledger events` shows names", "event")
         if self.event is not None and self.event.startswith("tool_call."):
-            raise ValueError("event: expected call, ran or result for what tools do")
+            raise _wrong("expected call, ran or result for what tools do", "event")
         if self.effect is not None and self.event is not None:
-            raise ValueError("class: only a call, ran or result has an effect class")
+            raise _wrong("only a call, ran or result has an effect class", "class")
         if self.outcome is not None and self.result is None:
-            raise ValueError("outcome: only a result has one")
+            raise _wrong("only a result has one", "outcome")
         return self
 
 
@@ -136,7 +145,7 @@ class Step(Pattern):
     sum: str | None = None
     """CEL: what is added up."""
 
-    over: float | None = None
+    over: FiniteFloat | None = None
     """The step matches when the sum is over this."""
 
     without: Pattern | None = None
@@ -150,15 +159,15 @@ class Step(Pattern):
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         if self.without is not None and (set(self.model_fields_set) - {"without", "within"}):
-            raise ValueError("without: expected nothing beside it but within")
+            raise _wrong("expected nothing beside it but within", "without")
         if (self.sum is None) != (self.over is None):
             raise ValueError("expected sum and over together")
         if self.sum is not None and self.times > 1:
-            raise ValueError("expected times, or sum and over, not both")
+            raise _wrong("expected times, or sum and over, not both", "times")
         if self.by is not None and not self.counts:
-            raise ValueError("by: expected times, or sum and over, beside it")
+            raise _wrong("expected times, or sum and over, beside it", "by")
         if self.flows_from is not None and self.kind == self.event:
-            raise ValueError("from: only a call, ran or result has arguments")
+            raise _wrong("only a call, ran or result has arguments", "from")
         return self
 
 
@@ -184,22 +193,23 @@ class Rule(Word):
     def _is_a_sequence(self) -> Self:
         known: set[str] = set()
         for number, step in enumerate(self.steps):
+            step_at = ("steps", number)
             is_first, is_last = number == 0, number == len(self.steps) - 1
             if step.within is not None and step.without is not None and not (is_first or is_last):
-                raise ValueError(f"step {number + 1}: within beside a without between steps says nothing")
+                raise _wrong("within beside a without between steps says nothing", *step_at, "within")
             before = self.steps[number - 1] if number else None
             alone = is_first or (number == 1 and before is not None and before.without is not None)
             if step.within is not None and step.without is None and alone and not step.counts:
-                raise ValueError(f"step {number + 1}: within: there is no step before")
+                raise _wrong("there is no step before", *step_at, "within")
             if step.without is not None and before is not None and before.without is not None and is_last:
-                raise ValueError(f"step {number + 1}: two absences at the end; write one rule for each")
+                raise _wrong("two absences at the end; write one rule for each", *step_at, "without")
             if step.flows_from not in (None, "untrusted", *known):
-                raise ValueError(f"step {number + 1}: from: no step before is named {step.flows_from!r}")
+                raise _wrong(f"no step before is named {step.flows_from!r}", *step_at, "from")
             if step.name in known:
-                raise ValueError(f"step {number + 1}: as: a step before is named {step.name!r}, too")
+                raise _wrong(f"a step before is named {step.name!r}, too", *step_at, "as")
             known |= {step.name} if step.name is not None else set()
         if all(step.without is not None for step in self.steps):
-            raise ValueError("expected a step that is there, found only absences")
+            raise _wrong("expected a step that is there, found only absences", "steps")
         return self
 
 
@@ -232,9 +242,10 @@ class RulesFile(Word):
         names = [rule.name for rule in self.rules]
         for number, name in enumerate(names):
             if name in names[:number]:
-                raise ValueError(f"two rules are named {name!r}")
-        if not self.untrusted and any(
-            step.flows_from == "untrusted" for rule in self.rules for step in rule.steps
-        ):
-            raise ValueError("from: untrusted: expected a list `untrusted` of tools in the file")
+                raise _wrong(f"a rule before is named {name!r}, too", "rules", number, "name")
+        for number, rule in enumerate(self.rules):
+            for place, step in enumerate(rule.steps):
+                if step.flows_from == "untrusted" and not self.untrusted:
+                    at = ("rules", number, "steps", place, "from")
+                    raise _wrong("expected a list `untrusted` of tools in the file", *at)
         return self

@@ -1,5 +1,6 @@
 """Looks at a model request before it leaves: a declared rule that the model could not see is put back, or it waits."""
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -52,7 +53,7 @@ class Pins:
     def __init__(self, policy: LoopPolicy) -> None:
         self._policy = policy
         self._constraints = {one.name: one for one in policy.constraints}
-        self._seen: OrderedDict[tuple[str, str], Seen] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, bytes], Seen] = OrderedDict()
         self._waited: set[str] = set()
 
     @classmethod
@@ -125,7 +126,7 @@ class Pins:
     def _how(self, rule: str, said: Sequence[Said]) -> Seen:
         found = _NOT_SEEN
         for one in said:
-            key = rule, one.text
+            key = rule, hashlib.blake2b(one.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
             known = self._seen.get(key)
             if known is None:
                 known = see(rule, one.text)

@@ -5,6 +5,7 @@ The cluster reads the files itself: the lake lies where all its machines see it,
 
 import importlib
 import importlib.util
+import logging
 import re
 import secrets
 import socket
@@ -20,7 +21,8 @@ from ledger.errors import InputError, LedgerError
 from ledger.lake.columns import RECORDED_DATE, SCHEMA
 from ledger.lake.connection import branch_macro, lake_folder, tables
 from ledger.lake.engines.functions import spark_functions
-from ledger.lake.engines.portable import Problem, problems, to_spark
+from ledger.lake.engines.portable import Problem, problems
+from ledger.lake.engines.translation import to_spark
 from ledger.lake.hits import NAME, Found, hits_table
 from ledger.lake.manifest import Manifest
 from ledger.lake.query import QueryCancelledError, QueryTooSlowError
@@ -31,10 +33,12 @@ PORT = 15002
 
 _BATCH = 2048
 _REACH_S = 10
+_CLIENTS_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _MACRO = re.compile(r"create macro (\w+)\((\w+)\) as table(.*);", re.DOTALL | re.IGNORECASE)
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",  # ${name} in a text is that text
     "spark.sql.cteRecursionLevelLimit": "1002",  # a line of branches may be that long on DuckDB too
 }
 
@@ -54,6 +58,9 @@ class SparkLake:
             raise InputError("Spark is asked through its client: pip install 'loopledger[spark]'")
         _reach(url)
         sql: Any = importlib.import_module("pyspark.sql")
+        # What a query did wrong is raised; the client writes it to stderr as well, with the server's whole stack.
+        for log in _CLIENTS_LOGS:
+            logging.getLogger(log).disabled = True
         self.errors: Any = importlib.import_module("pyspark.errors").PySparkException
         """What the client raises."""
         try:

@@ -84,8 +84,12 @@ def _check(lake: Lake, version: Version, last: dict[str, Any] | None, url: str) 
 def _identity(lake: Lake) -> str:
     """What tells this lake from all others: made when it is mirrored first."""
     path = lake.folder / FOLDER / _IDENTITY
-    with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
-        file.write(secrets.token_hex(16))
+    if not path.exists():
+        draft = lake.manifest.scratch / f"{_IDENTITY}.{secrets.token_hex(8)}"
+        draft.write_text(secrets.token_hex(16), encoding="utf-8")
+        with suppress(FileExistsError):  # a rival was first: whole or not there, nobody reads half of it
+            os.link(draft, path)
+        draft.unlink()
     return path.read_text(encoding="utf-8")
 
 

@@ -152,12 +152,18 @@ class SafeQueries:
                 if worker.is_alive():
                     return worker
                 worker.kill()
+        return self._started()
+
+    def _started(self) -> Worker:
         return Worker(self._folder, self.limits, is_fenced=self._is_fenced)
 
     def _give_back(self, worker: Worker) -> None:
+        """Have it, or one in its place that starts while nobody waits for it."""
+        if not worker.is_usable:
+            worker.kill()
         with self._free:
-            if worker.is_usable and not self._is_closed:
-                self._idle.append(worker)
+            if not self._is_closed:
+                self._idle.append(worker if worker.is_usable else self._started())
                 return
         worker.kill()
 

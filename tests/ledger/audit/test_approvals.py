@@ -171,7 +171,7 @@ def test_a_permission_that_was_relaxed_on_the_way_is_named_with_its_turn() -> No
         "critical",
         (1, 3),
     )
-    assert "with turn turn-7, by agent; 1 tool calls ran under it" in finding.message
+    assert "with turn turn-7, by agent; 1 tool call ran under it" in finding.message
 
 
 def test_a_policy_that_the_agent_itself_changed() -> None:

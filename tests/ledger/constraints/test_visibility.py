@@ -8,6 +8,7 @@ from ledger.constraints.finding import forbidden_tool, found_in, kind_of
 from ledger.constraints.speakers import said_in
 from ledger.constraints.visibility import KEPT, Seen, later, see
 from tests.decay_bench.pairs import JUDGES, WAYS, exact, matrix, ours, overlap, pairs, score
+from tests.decay_bench.texts import measure
 
 RULE = "Never send email to recipients outside the company domain."
 
@@ -16,10 +17,10 @@ def test_there_are_enough_pairs_of_every_class() -> None:
     found = pairs()
     assert len(found) >= 120
     assert {pair.label for pair in found} == set(WAYS)
-    assert len({pair.set for pair in found}) == 5
+    assert len(found) >= 900
 
 
-@pytest.mark.parametrize("name", ["develop", "held out 1", "held out 2", "held out 3", "held out 4"])
+@pytest.mark.parametrize("name", sorted({pair.set for pair in pairs()}))
 def test_lost_rules_are_told_from_kept_ones(name: str) -> None:
     some = [pair for pair in pairs() if pair.set == name]
     told = score(matrix(some, ours))
@@ -73,6 +74,22 @@ def test_the_last_word_counts_where_it_takes_the_rule_back() -> None:
     assert task.visibility == "inverted"
     assert later(kept, task).visibility == "verbatim"  # a task against the rule is no leave
     assert later(kept, Seen("absent", 0.0)) == kept
+
+
+def test_rules_are_found_in_texts_of_many_sorts() -> None:
+    told = measure()
+    assert told.precision >= 0.95
+    assert told.recall >= 0.95
+    assert told.right_kinds >= 0.95 * told.found
+    assert told.right_hardness >= 0.95 * told.found
+
+
+def test_code_quotations_and_examples_are_no_rules() -> None:
+    text = (
+        "```sh\n# never run this\nrm x\n```\n> You must never trust a computer.\n"
+        'Example: "Always two, please" is an order.\nMust I really always do this?\n| Net | Do not open sockets |\n'
+    )
+    assert [rule.text for rule in found_in(text)] == ["do not open sockets"]
 
 
 def test_rules_are_found_in_prompts_and_not_in_talk() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.effects import classify, from_annotations, load_effect_policy, worst
+from ledger.effects import classify, from_annotations, inferred_class, load_effect_policy, worst
 from ledger.effects.classes import RANK
 from ledger.errors import InputError
 
@@ -42,6 +42,7 @@ def test_names_and_arguments_tell(
     effect = classify(tool, arguments)
     assert (effect.effect_class, effect.target, effect.said_by) == (expected, target, "inferred")
     assert effect.why
+    assert inferred_class(tool, arguments) == expected
 
 
 COMMANDS: list[tuple[str, str]] = [
@@ -145,9 +146,16 @@ def test_a_wrong_policy_is_explained(tmp_path: Path, text: str, problem: str) ->
         load_effect_policy(tmp_path / "none.yaml")
 
 
-@given(tool=st.text(), arguments=st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())))
+@given(
+    tool=st.text() | st.sampled_from(["bash", "http", "execute_sql", "manage_file", "x" * 500]),
+    arguments=st.dictionaries(
+        st.text() | st.sampled_from(["command", "Action", "METHOD", "sql", "path"]),
+        st.text() | st.sampled_from(["rm -rf x", "delete", "POST", "drop table t"]) | st.lists(st.text()),
+    ),
+)
 def test_any_call_has_a_class(tool: str, arguments: dict[str, Any]) -> None:
     assert classify(tool, arguments).effect_class in RANK
+    assert inferred_class(tool, arguments) == classify(tool, arguments).effect_class
 
 
 @given(command=st.text(alphabet=st.sampled_from(list("rmls -;&|>'\"\\\n$(){}#=ab")), max_size=60))

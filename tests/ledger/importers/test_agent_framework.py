@@ -157,7 +157,7 @@ def test_a_torn_file_gives_what_stands_before_the_tear(ledger: Ledger, tmp_path:
 
 
 @given(st.sampled_from(BODIES).flatmap(out_of_shape))
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 def test_values_out_of_shape_break_nothing(value: Any) -> None:
     def write(path: Path) -> None:
         path.write_text(written(value), encoding="utf-8")

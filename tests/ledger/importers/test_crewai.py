@@ -123,7 +123,7 @@ def test_a_printed_text_is_read_back(text: str) -> None:
 
 
 @given(st.sampled_from(BODIES).flatmap(out_of_shape))
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 def test_values_out_of_shape_break_nothing(value: Any) -> None:
     def write(path: Path) -> None:
         path.write_text(written(value), encoding="utf-8")

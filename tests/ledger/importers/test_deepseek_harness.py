@@ -229,7 +229,7 @@ def test_other_files_are_not_taken(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 def test_wrong_types_anywhere_do_no_harm(data: st.DataObject) -> None:
     rows = _rows(trace_files(FOLDER / data.draw(st.sampled_from(["basic", "compaction"])))[0])
     start = data.draw(st.integers(0, len(rows) - 12))

@@ -11,7 +11,7 @@ from ledger.store import verify
 from tests.ledger.importers import fuzzing
 from tests.ledger.importers.fixtures import FIXTURES
 
-FIRST, LAST, STEP = 0, 240, 20
+FIRST, LAST, STEP = 0, 120, 20
 
 
 @pytest.mark.parametrize("first", range(FIRST, LAST, STEP))

@@ -195,7 +195,7 @@ def test_a_session_that_grew_adds_only_what_is_new(ledger: Ledger, tmp_path: Pat
     )  # the summary's call and answer, the compaction, and the report
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(out_of_shape(SESSION))
 def test_a_session_out_of_shape_never_breaks_an_import(session: Any) -> None:
     survives(lambda path: _write(path, session), "google-adk", "session.json")

@@ -240,7 +240,7 @@ _COLUMNS = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_values_of_the_wrong_type_in_any_column_are_survived(data: st.DataObject) -> None:
     changes = []

@@ -91,7 +91,7 @@ def test_other_files_are_not_taken(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 def test_wrong_types_anywhere_do_no_harm(data: st.DataObject) -> None:
     rows = [{**row, "raw": json.loads(row["raw"])} for row in lines_of(TRANSCRIPT)]
     changed = mutated(data, rows)

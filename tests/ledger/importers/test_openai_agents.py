@@ -203,13 +203,13 @@ def test_an_unknown_span_is_kept_and_counted(ledger: Ledger, tmp_path: Path) -> 
     assert imported(ledger, path)["unknown"] == {"span:dream": 1}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(out_of_shape(STATE))
 def test_a_state_out_of_shape_never_breaks_an_import(state: Any) -> None:
     survives(lambda path: _write(path, written(state)), "openai-agents", "state.json")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(out_of_shape(DUMP))
 def test_spans_out_of_shape_never_break_an_import(dump: Any) -> None:
     survives(lambda path: _write(path, written(dump)), "openai-agents", "spans.json")

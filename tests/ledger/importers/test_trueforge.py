@@ -125,7 +125,7 @@ def test_binary_json_of_any_bytes_is_a_value_or_a_value_error(content: bytes) ->
 
 
 @given(st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 def test_wrong_types_anywhere_do_no_harm(data: st.DataObject) -> None:
     changed = mutated(data, lines_of(LOG))
     with tempfile.TemporaryDirectory() as folder:

@@ -17,6 +17,7 @@ from ledger.events import EVENTS, UnknownEvent
 from ledger.home import open_ledger
 from ledger.lake import Feed, Lake, Stored, connect
 from ledger.lake.columns import COLUMNS, CONTENTS, PLANS, SCHEMA, SCHEMA_VERSION
+from ledger.lake.feed import StoredRow
 from ledger.lake.rows import Rows
 from ledger.store.mapper import decode_record
 from ledger.views.lake import lake_feed
@@ -124,9 +125,9 @@ def test_of_two_exporters_one_wins_and_nothing_is_doubled(tmp_path: Path) -> Non
     whole = feed_of(rows)
     overtaken: list[int] = []
 
-    def slow(after: int) -> Iterator[Stored]:
+    def slow(after: int) -> Iterator[StoredRow]:
         for row in whole.rows(after):
-            if row.position == 150 and not overtaken:
+            if row[0] == 150 and not overtaken:
                 overtaken.append(Lake(tmp_path).export(feed_of(rows[:300])).events)
             yield row
 

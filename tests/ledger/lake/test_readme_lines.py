@@ -1,5 +1,6 @@
 """The lines that README shows for a copy of a lake, run as they stand there, elsewhere and without this program."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,7 +10,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ledger.lake import Lake
+from ledger.lake import Lake, connect
+from ledger.lake.connection import tables
+from tests.commands import run
 from tests.ledger.lake.feeds import feed_of, golden_rows
 from tests.ledger.lake.golden import COUNT, FOLDER
 
@@ -23,6 +26,16 @@ assert in_polars.select(polars.len()).collect().item() == rows
 assert len(in_pandas) == rows and in_pandas["position"].is_unique
 assert set(in_duckdb.columns) == set(in_pandas.columns) >= {"session", "seq", "type", "payload"}
 assert in_polars.filter(polars.col("tool").is_not_null()).collect().height == in_pandas["tool"].notna().sum() > 0
+"""
+
+_TABLES = """
+import json, sys
+assert "ledger" not in sys.modules
+counts = {}
+for name in json.loads(sys.argv[1]):
+    counts[name] = in_duckdb.execute(f"select count(*), count(distinct cast(t as varchar)) from {name} as t").fetchone()
+counts["events_on"] = in_duckdb.execute("select count(*), 1 from events_on('session-0')").fetchone()
+print(json.dumps(counts))
 """
 
 
@@ -65,3 +78,30 @@ def test_duckdb_opens_a_copy_by_the_sql_of_the_readme(copied: Path, monkeypatch:
     with duckdb.connect() as connection:
         rows = connection.execute(block("sql", "Without this program")).fetchall()
     assert sum(count for _, count in rows) == COUNT + 60
+
+
+def test_duckdb_alone_has_all_tables_of_a_copy_by_the_file_that_is_printed(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = copied / "lake"
+    (lake / "tables.sql").write_text(run(copied, "queries", "--tables").stdout, encoding="utf-8")
+    code = "import duckdb\n" + block("python", "writes them down;") + _TABLES
+    names = ["events", *(table.name for table in tables())]
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code, json.dumps(names)],
+        cwd=copied,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(copied)
+    with connect(lake) as ours:
+        counts = {
+            name: ours.execute(
+                f"select count(*), count(distinct cast(t as varchar)) from {name} as t"
+            ).fetchone()
+            for name in names
+        }
+        counts["events_on"] = ours.execute("select count(*), 1 from events_on('session-0')").fetchone()
+    assert json.loads(done.stdout) == {name: list(row or ()) for name, row in counts.items()}

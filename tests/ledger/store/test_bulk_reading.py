@@ -34,3 +34,12 @@ def test_rows_are_as_the_records_they_hold(store: EventStore) -> None:
     kept = store.recorder.select_notifications(1, 2, inclusive_of_start=False)
     assert [state for *_, state in rows] == [bytes(one.state) for one in kept]
     assert store.recorder.select_rows(3, 10) == []
+
+
+def test_a_digest_that_is_spelled_otherwise_names_nothing(store: EventStore) -> None:
+    attachments, _ = attach(store, b"one", b"two")
+    store.append({"a": [started("1")]}, stamp=stamp, attachments=attachments)
+    one, two = (blob.digest.hex() for blob in attachments.blobs)
+    for strange in ([one.upper(), two], [f" {one}", two], ["", "zz", "abc", "ä", "0" * 64, two]):
+        found = store.contents(strange)
+        assert [found.get(name) for name in strange] == [None] * (len(strange) - 1) + [b"two"]

@@ -203,7 +203,7 @@ def test_a_session_is_held_and_released_with_a_reason(made: Site) -> None:
     assert "HELD." not in client.get(overview).text
     assert len(events(made, ASKING, Held)) == len(events(made, ASKING, Released)) == 1
     again = client.post(f"{overview}/release", data=form, follow_redirects=False)
-    assert again.status_code == 400
+    assert again.status_code == 409
     assert "Nothing holds" in again.text
 
 

@@ -76,7 +76,7 @@ def test_two_versions_are_compared(made: Site) -> None:
 
 def test_wrong_rules_are_refused_with_their_line(made: Site) -> None:
     answer = ask(made.client(), name="payments", rules=RULES.replace("call: pay", "calls: pay", 1))
-    assert answer.status_code == 400
+    assert answer.status_code == 409
     assert "rules:7" in answer.text
 
 

@@ -33,7 +33,7 @@ def test_a_case_is_opened_looked_at_and_signed_off_once(made: Site) -> None:
     assert send(client, f"/cases/{case}/sign-off", address, outcome="paid back").status_code == 303
     assert "paid back" in client.get(address).text
     again = client.post(f"/api/v1/cases/{case}/sign-off", json={"outcome": "again"}, headers=HEADERS)
-    assert again.status_code == 400 and "closed already" in again.json()["sentence"]
+    assert again.status_code == 409 and "closed already" in again.json()["sentence"]
     names = (CaseOpened.TYPE, CaseSignedOff.TYPE)
     records = list(made.ledger.store.read("loopledger-acts", names=names))
     assert [record.type for record in records] == list(names)
@@ -43,9 +43,9 @@ def test_a_case_is_opened_looked_at_and_signed_off_once(made: Site) -> None:
 
 def test_a_case_of_unknown_findings_is_refused(made: Site) -> None:
     answer = send(made.client(), "/cases", "/cases", title="x", findings="nothing-such")
-    assert answer.status_code == 400 and "no finding has an id" in answer.text
+    assert answer.status_code == 404 and "no finding has an id" in answer.text
     answer = send(made.client(), "/cases", "/cases", title="x", findings=" , ")
-    assert answer.status_code == 400
+    assert answer.status_code == 404
 
 
 def test_an_unknown_case_is_a_404(browser: TestClient) -> None:

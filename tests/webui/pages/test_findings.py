@@ -193,7 +193,7 @@ def test_a_note_is_about_a_witness_where_that_lies(made: Site) -> None:
         ("ana", "see the summary", f"{PLAIN}#50")
     ]
     wrong = send(client, f"{address}/notes", address, text="x", about=f"{PLAIN}#51")
-    assert wrong.status_code == 400 and "no witness" in wrong.text
+    assert wrong.status_code == 409 and "no witness" in wrong.text
 
 
 def test_an_audit_from_the_page_raises_what_is_new(made: Site) -> None:
@@ -224,7 +224,7 @@ def test_an_id_may_be_given_by_its_beginning_unless_several_begin_so(made: Site)
     client = made.client()
     assert client.get("/findings/findi").status_code == 200
     answer = client.get("/findings/shop-")
-    assert answer.status_code == 400 and "several findings" in answer.text
+    assert answer.status_code == 404 and "several findings" in answer.text
 
 
 def test_rules_show_how_often_they_were_right(made: Site) -> None:

@@ -106,7 +106,7 @@ def test_what_did_not_diverge_is_not_judged(made: Site) -> None:
         "verdict": "defect",
         "reason": "no",
     }
-    assert client.post(f"/sessions/{PLAIN}/divergence", data=form).status_code == 400
+    assert client.post(f"/sessions/{PLAIN}/divergence", data=form).status_code == 409
     assert "is no replay" in client.get(f"/sessions/{PLAIN}/divergence").text
 
 

@@ -175,3 +175,29 @@ def test_a_rule_that_was_withdrawn_is_watched_no_more(tmp_path: Path) -> None:
     )
     assert found.uses == []
     assert found.rules["mail"].withdrawn == 2
+
+
+def test_a_summary_that_nobody_logged_is_what_the_cut_left(tmp_path: Path) -> None:
+    """As the proxy sees it: the summary is one more message of the user's, and comes in before the next request."""
+    summary, more = "Summary: do not email anyone who is not at our company.", "What now?"
+    found = decay(
+        tmp_path,
+        asked(1, RULE, "one", "two"),
+        *({"type": "input.message_received", "origin": "unknown", "message": {"role": "user", "content": text}}
+          for text in (summary, more)),
+        asked(2, summary, more),
+        *call(1, "send_email", OUT),
+    )  # fmt: skip
+    assert [(cut.is_logged, cut.before, cut.lost) for cut in found.cuts] == [(False, ["mail"], {})]
+    assert found.uses[0].why == "wilful"
+
+
+def test_what_a_person_types_after_a_cut_that_nobody_logged_is_no_survival(tmp_path: Path) -> None:
+    again = f"Once more: {RULE}"
+    typed: Told = {
+        "type": "input.message_received",
+        "origin": "human",
+        "message": {"role": "user", "content": again},
+    }
+    found = decay(tmp_path, asked(1, RULE, "one"), typed, asked(2, "Summary: nothing.", again))
+    assert [cut.lost for cut in found.cuts] == [{"mail": "absent"}]

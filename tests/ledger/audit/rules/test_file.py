@@ -1,19 +1,19 @@
 """What is wrong in a file of rules is named with its line; what is hostile in a record does no harm."""
 
-import contextlib
 import re
 from pathlib import Path
 from typing import Any
 
+import cel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.audit import discover
 from ledger.audit.rules import load_rules, read_rules
-from ledger.audit.rules.conditions import DEEPEST, Condition, Scope, Unanswered, is_shallow
+from ledger.audit.rules.conditions import DEEPEST, NO_ANSWER, Condition, Scope, is_shallow
 from ledger.errors import InputError
-from tests.ledger.audit.rules.sessions import calls, places, rule
+from tests.ledger.audit.rules.sessions import calls, found, places, rule
 
 HEAD = "rules:\n- name: it\n  title: It\n  steps:\n"
 
@@ -22,6 +22,31 @@ HEAD = "rules:\n- name: it\n  title: It\n  steps:\n"
     ("text", "told"),
     [
         ("", "r.yaml:1: expected rules, found nothing"),
+        (HEAD + "  - call: ''\n", "r.yaml:5: rules.1.steps.1.call.1: expected a text that is not empty"),
+        (
+            HEAD + "  - result: x\n    outcome: exploded\n",
+            "r.yaml:6: rules.1.steps.1.outcome.1: expected 'returned'",
+        ),
+        (
+            HEAD + "  - call: x\n    sum: args.a\n    over: .nan\n",
+            "r.yaml:7: rules.1.steps.1.over: expected a number",
+        ),
+        (
+            HEAD + "  - call: x\n    if: args.a.matches('[a')\n",
+            "r.yaml:6: if: expected a CEL expression, found",
+        ),
+        (
+            HEAD + "  - call: x\n    if: matches(args.a, r'(?=a)')\n",
+            "no regular expression of RE2: invalid perl",
+        ),
+        (HEAD + "  - call: x\n    if: 1 + 2\n", "it is neither true nor false"),
+        ("rules:\n- name: it\n  heading: It\n", "r.yaml:3: rules.1.heading: expected a known word"),
+        ("? [a, b]\n: x\n", "r.yaml:1: expected a word, found a sequence"),
+        (
+            "rules:\n- name: it\n  title: 2026-13-45\n  steps: []\n",
+            "r.yaml:4: rules.1.steps: expected at least one",
+        ),
+        ("rules: " + "9" * 5000, "r.yaml:1: expected a value, found '999"),
         ("rules: [", "r.yaml:1: expected YAML, found an error"),
         ("rules:\n- \x01", "r.yaml:2: expected YAML, found the character"),
         ("rules: []\n", "r.yaml:1: rules: "),
@@ -42,7 +67,10 @@ HEAD = "rules:\n- name: it\n  title: It\n  steps:\n"
             "exactly one of call, ran, result, event, found call, result",
         ),
         (f"{HEAD}  - event: approval.given\n", "no event is named 'approval.given'"),
-        (f"{HEAD}  - call: x\n    within: {{calls: 1}}\n", "step 1: within: there is no step before"),
+        (
+            f"{HEAD}  - call: x\n    within: {{calls: 1}}\n",
+            "r.yaml:6: rules.1.steps.1.within: there is no step before",
+        ),
         (f"{HEAD}  - call: x\n    from: untrusted\n", "expected a list `untrusted` of tools"),
         (f"{HEAD}  - call: x\n    from: y\n", "no step before is named 'y'"),
         (f"{HEAD}  - call: x\n    as: args\n", "r.yaml:6: as: expected a name of its own, found 'args'"),
@@ -51,10 +79,13 @@ HEAD = "rules:\n- name: it\n  title: It\n  steps:\n"
             f"{HEAD}  - call: x\n    sum: args.n\n",
             "r.yaml:5: rules.1.steps.1: expected sum and over together",
         ),
-        (f"{HEAD}  - call: x\n  severity: bad\n", "r.yaml:6: rules.1.severity: input should be 'info'"),
-        (f"{HEAD}  - call: x\n- name: it\n  title: t\n  steps:\n  - call: y\n", "two rules are named 'it'"),
+        (f"{HEAD}  - call: x\n  severity: bad\n", "r.yaml:6: rules.1.severity: expected 'info'"),
+        (
+            f"{HEAD}  - call: x\n- name: it\n  title: t\n  steps:\n  - call: y\n",
+            "r.yaml:6: rules.2.name: a rule before is named 'it'",
+        ),
         ("rules: &r\n- *r\n", "nested too deep"),
-        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "expected 'rules', found none"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "a: expected a known word"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(text: str, told: str) -> None:
@@ -126,14 +157,68 @@ TEXTS = (
     "math.abs(args) < 3 || args.lowerAscii() == 'x'",
     "args / 0 == 1 || args[9223372036854775807] == 1",
 )
+LIKE_THE_LIBRARY = (
+    "args.a == args.b",
+    "args . a.b >= 1 || args.b",
+    "has(args.a) && args.a.size() > 1",
+    "has(args.a.b) ? args.a.b : args.b",
+    "!has(args.a) || !(args.a == 1 && args.b == 'x')",
+    "'a' in args && args['a'] == args.b",
+    "'a' in args.b || 'b' in args",
+    "!('a' in args) && 'args.a' != args.a",
+    "args.a.exists(one, one == args.b)",
+    "args.a.all(args, args == 1)",
+    "args.a.map(one, args.b) == [] || args.a.filter(one, one == 1).size() == 1",
+    "[args.a, args.b][0] == args.a && {'a': args.a}.a == args.a",
+    "(args.a == 1 && args.b == 2) == false",
+    "type(args.a) == int || args.a == null // args.b",
+    "size(args) == 1 && args.a != args",
+    r"r'\' + args.a != args.b",
+    "args.a",
+)
+FIELDS = (
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.sampled_from(["", "a", "b", "x"])
+)
+SMALL = st.dictionaries(st.sampled_from("ab"), FIELDS, max_size=2)
+ARGUMENTS = st.dictionaries(st.sampled_from("abc"), FIELDS | SMALL | st.lists(FIELDS | SMALL, max_size=2))
 
 
 @given(st.sampled_from(TEXTS), VALUES)
 def test_a_condition_has_a_value_or_none_whatever_the_arguments(text: str, value: Any) -> None:
     condition, scope = Condition(text, ("args",)), Scope()
     scope.turn_to({"args": value})
-    with contextlib.suppress(Unanswered):
-        assert condition.value(scope) in (True, False)
+    assert condition.value(scope) in (True, False, NO_ANSWER)
+
+
+@given(st.sampled_from(LIKE_THE_LIBRARY), st.lists(ARGUMENTS | VALUES, min_size=1, max_size=4))
+@example("args.a.all(args, args == 1)", [{"a": {}}])
+def test_a_condition_that_is_handed_fields_comes_to_what_the_library_says_of_the_whole(
+    text: str, values: list[Any]
+) -> None:
+    condition, scope = Condition(text, ("args",)), Scope()
+    for value in values:
+        try:
+            expected = cel.evaluate(text, {"args": value})
+        except (ValueError, RuntimeError, TypeError, KeyError, IndexError):
+            expected = NO_ANSWER
+        scope.turn_to({"args": value})
+        told = condition.value(scope)
+        assert (type(told), repr(told)) == (type(expected), repr(expected))
+
+
+def test_half_a_character_hides_nothing_from_a_condition(tmp_path: Path) -> None:
+    text = rule("- call: x\n  if: args.a.contains('key')")
+    assert places(
+        tmp_path, text, calls(("x", {"a": "the key \ud800"}), ("x", {"a": "key", "b": "\udc00"}))
+    ) == [1, 3]
+
+
+def test_a_function_that_does_not_suit_a_value_says_nothing_on_the_terminal(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = rule("- call: x\n  if: args.a.lowerAscii() == 'x' || args.a.matches(args.b)")
+    assert places(tmp_path, text, calls(("x", {"a": 3}), ("x", {"a": "X"}))) == [3]
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -156,3 +241,18 @@ def test_a_regular_expression_takes_linear_time() -> None:
     condition, scope = Condition("args.matches('^(a+)+$')", ("args",)), Scope()
     scope.turn_to({"args": "a" * 100_000 + "b"})
     assert condition.value(scope) is False
+
+
+def test_two_files_of_rules_with_one_name_are_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "own-rules.yaml" for folder in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(HEAD + "  - call: x\n")
+    assert "own-rules" in discover(rules=[paths[0], paths[0]])
+    with pytest.raises(InputError, match="expected a file of another name"):
+        discover(rules=paths)
+
+
+def test_a_message_of_a_finding_is_utf_8_whatever_a_tool_is_called(tmp_path: Path) -> None:
+    (one,) = found(tmp_path, rule("- call: '*'"), calls("pay\ud800" + "x" * 200))
+    assert one.message == f"It happened: pay\\ud800{'x' * 96}… (seq 1)"

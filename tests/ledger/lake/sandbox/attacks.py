@@ -162,6 +162,78 @@ MORE = {
 }
 """Those that came to mind since."""
 
+LATER = {
+    "read_ndjson": "select * from read_ndjson('{secret}')",
+    "objects of a file": "select * from read_ndjson_objects('{secret}')",
+    "objects of any file": "select * from read_json_objects_auto('{secret}')",
+    "bloom filter of a file": "select * from parquet_bloom_probe('{lake}/{file}', 'session', 'x')",
+    "metadata of all files": "select * from parquet_kv_metadata('{lake}/{file}')",
+    "address of a file": "select * from 'file://{secret}'",
+    "object of a store": "select * from 's3://bucket/x.parquet'",
+    "subquery in SELECT": "select (select content from read_text('{secret}'))",
+    "subquery in a case": "select case when exists (select 1 from glob('/etc/*')) then 1 end",
+    "subquery in having": (
+        "select count(*) from events having (select max(file) from glob('/*')) is not null"
+    ),
+    "subquery in a list": "select [ (select max(file) from glob('/*')) for x in [1]]",
+    "subquery in qualify": "select 1 as a qualify row_number() over () = (select count(*) from glob('/*'))",
+    "subquery in a join": "select 1 from events a join events b on (select count(*) from glob('/*')) > 0",
+    "subquery in unnest": "select unnest((select list(file) from glob('/*')))",
+    "subquery compared": "select 1 where 'x' = any(select content from read_text('{secret}'))",
+    "row of a file as a value": "select unnest(r) from read_text('{secret}') r",
+    "sample of a file": "select * from read_text('{secret}') tablesample 10%",
+    "file beside a table": "select * from events positional join read_text('{secret}')",
+    "file by the nearest time": "select * from events asof join read_text('{secret}') r on true",
+    "list of tables": "select * from query_table(['{lake}'])",
+    "completion of a path": "select * from sql_auto_complete('select * from read_csv(''/etc/')",
+    "temporary files": "select * from duckdb_temporary_files()",
+    "paths of extensions": "select install_path from duckdb_extensions()",
+    "logs of the engine": "select * from duckdb_logs()",
+    "cache of files": "select * from duckdb_external_file_cache()",
+    "list of databases": "select * from pragma_database_list",
+    "views as a function": "select sql from duckdb_views()",
+    "databases without brackets": "select path from duckdb_databases",
+    "catalogue with its schema": "select * from system.main.duckdb_settings()",
+    "definition of a view": "select pg_catalog.pg_get_viewdef('events'::regclass)",
+    "environment as a function": "select getenv('HOME')",
+    "setting with a schema": "select main.current_setting('secret_directory')",
+    "setting in an error": "select error(current_setting('temp_directory'))",
+    "explain in a with": "with x as (explain select 1) select * from x",
+    "catalogue by the name of a table": "select * from duckdb_settings() as events",
+    "function by the name of a with": "with duckdb_settings as (select 1) select * from duckdb_settings()",
+    "with that does not reach so far": (
+        'select * from (with "/etc/passwd" as (select 1) select 2) t, "/etc/passwd"'
+    ),
+    "with that reads its name": (
+        'with recursive "/etc/passwd" as (select * from "/etc/passwd") select * from "/etc/passwd"'
+    ),
+    "wide letters": "select * from \uff52\uff45\uff41\uff44_\uff54\uff45\uff58\uff54('{secret}')",
+    "comment in a name": "select * from read_/**/text('{secret}')",
+    "capitals": "select * from READ_TEXT('{secret}')",
+    "quoted function": "select * from \"read_text\"('{secret}')",
+    "other blanks": "select\u00a0*\u00a0from\u00a0read_text('{secret}')",
+    "mark before the text": "\ufeffselect * from read_text('{secret}')",
+    "path in dollars": "select * from read_text($${secret}$$)",
+    "path in escapes": "select * from read_text(e'\\x2fetc\\x2fpasswd')",
+    "path in parts": "select * from read_text('/etc' || '/passwd')",
+    "key of a file": "select * from read_parquet('{secret}', encryption_config={{'footer_key': 'a'}})",
+    "function of one's own": "create function f() as table select * from read_text('{secret}')",
+    "trigger": "create trigger t after insert on events begin select 1; end",
+    "comment on a table": "comment on view events is 'x'",
+    "user interface": "call start_ui()",
+    "output of a program": "select * from 'ls |'",
+    "command of a shell": ".read {secret}",
+    "logging as a function": "select * from enable_logging(storage='file')",
+    "checkpoint as a function": "select * from force_checkpoint()",
+    "rows without end": "select * from repeat_row(1, num_rows=100000000000)",
+    "histogram of a file": "select * from histogram_values('{secret}', 'a')",
+    "function of the program": "select * from python_map_function(1)",
+    "attach of another kind": "attach '{secret}' (type sqlite)",
+    "alter a view": "alter view events rename to x",
+    "truncate": "truncate events",
+}
+"""Ways to the same and to other doors: places of a subquery, spellings, what the engine tells of itself."""
+
 HUNGRY = {
     "cross join": "select sum(a.range * b.range) from range(100000000000) as a, range(100) as b",
     "endless recursion": "with recursive a as (select 1 as n union all select n + 1 from a) select max(n) from a",

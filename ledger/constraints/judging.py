@@ -1,0 +1,332 @@
+"""What a sentence makes of a rule: which of its parts says it, with which sign, how strictly, for which cases. Pure."""
+
+import re
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from ledger.constraints.clauses import Clause, Term
+from ledger.constraints.lexicon import near, opposites, weight
+from ledger.constraints.narrowing import is_instead, is_narrower
+from ledger.constraints.parts import Part
+from ledger.constraints.quantities import is_same
+from ledger.constraints.seen import Seen, Visibility
+from ledger.constraints.signals import has_exception, is_mild, is_only, is_soft, is_strict
+from ledger.constraints.wanted import Wanted, deeds_in
+
+COPIED = 1.01
+"""The share of a word for word copy."""
+
+ENOUGH = 0.53
+"""So much of what a rule says must stand in a sentence that says it."""
+
+_PLACED_ENOUGH = 0.7
+_RULED = 0.5
+_NEAR = 0.75
+_OTHER_DEED = 0.25
+_MANY_PARTS = 0.03
+_MOST_PARTS = 10
+_AGREES = 0.04
+_CONTEXT = 0.25
+_ALL_LISTED = 0.8
+
+
+_ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
+
+
+class Match(NamedTuple):
+    """What of a rule stands in some parts of a sentence."""
+
+    share: float
+    """How much, from 0 to 1."""
+
+    terms: tuple[Term, ...]
+    """What these parts say."""
+
+    matched: dict[str, Term]
+    """What stands for which idea of the rule."""
+
+    flips: frozenset[str]
+    """The ideas for which their opposite stands."""
+
+    parts: tuple[Part, ...]
+    """These parts."""
+
+    is_borrowed: bool = False
+    """Whether the last part goes on the one before it and says the rule with its words."""
+
+
+def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen:
+    """What a sentence makes of a rule. `bonus`: so much of it is said by what it quotes."""
+    best: Match | None = None
+    best_score = 0.0
+    for places, terms, is_borrowed in _candidates(said):
+        one = _match(rule, said, terms, tuple(said.parts[at] for at in places))
+        one = one._replace(share=min(1.0, one.share + bonus), is_borrowed=is_borrowed)
+        score = one.share - _MANY_PARTS * (len(places) - 1)
+        score += _AGREES if one.matched and _agrees(rule, said, one) else 0.0
+        if one.matched and (best is None or score > best_score):
+            best, best_score = one, score
+    if best is None or best.share < _RULED:
+        return Seen("absent", best.share if best else 0.0, told)
+    is_leave = said.is_withdrawal or _is_permit(best) or _is_release(best)
+    return Seen(_kind(rule, said, best), best.share, told, is_leave)
+
+
+def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
+    """Runs of parts that may say a rule, with their terms; conditions go with what they are conditions of."""
+    parts = said.parts[:_MOST_PARTS]
+    for start in range(len(parts)):
+        for end in range(start + 1, len(parts) + 1):
+            some = parts[start:end]
+            if not some[-1].is_rule:
+                break
+            if all(part.is_condition for part in some):
+                continue
+            if start and parts[start - 1].is_condition:
+                continue
+            if end < len(parts) and parts[end].is_condition and end == len(parts) - 1:
+                continue
+            yield range(start, end), tuple(term for term in said.terms if start <= term.segment < end), False
+        if start and parts[start].is_elliptic and parts[start].is_rule:
+            # `in economy, never in business class`: what it is about stands before.
+            sign = parts[start].sign
+            yield (
+                range(start - 1, start + 1),
+                tuple(term._replace(sign=sign) for term in said.terms if start - 1 <= term.segment <= start),
+                True,
+            )
+
+
+def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Part, ...]) -> Match:
+    there: dict[str, Term] = {}
+    for term in terms:
+        there.setdefault(term.idea, term)
+    total = sum(rule.ideas.values()) or 1.0
+    matched: dict[str, Term] = {}
+    flips: set[str] = set()
+    hit = 0.0
+    for one, heavy in rule.ideas.items():
+        found: Term | None = there.get(one)
+        share = 1.0
+        if found is not None and one.startswith("#"):
+            found = _amount(rule, one, terms)
+        if found is None:
+            found = _alike(one, there)
+        if found is None and (turned := sorted(opposites(one) & there.keys())):
+            found = there[turned[0]]
+            flips.add(one)
+        if found is None:
+            found = next((there[other] for other in sorted(near(one)) if other in there), None)
+            share = _NEAR
+        if found is not None:
+            matched[one] = found
+            hit += heavy * share
+    if "action" in there:  # any action: all that the rule lists
+        hit += sum(
+            _ALL_LISTED * rule.ideas[name] for names in rule.lists for name in names if name not in matched
+        )
+    said_share = min(1.0, hit / total)
+    if rule.deeds and not rule.deeds & matched.keys():
+        others = {one for one in deeds_in(said, terms) if one not in rule.ideas and weight(one) >= 1}
+        if others - {term.idea for term in matched.values()}:
+            said_share -= _OTHER_DEED
+    return Match(said_share, terms, matched, frozenset(flips), parts)
+
+
+def _amount(rule: Wanted, one: str, terms: tuple[Term, ...]) -> Term:
+    wanted_ones = [value for name, value in rule.amounts if name == one]
+    some = [term for term in terms if term.idea == one and term.value is not None]
+    return next((term for term in some if any(is_same(term.value or 0.0, v) for v in wanted_ones)), some[0])
+
+
+def _alike(one: str, there: dict[str, Term]) -> Term | None:
+    """Another form of a word: one of the two is the beginning of the other, but for an ending."""
+    if len(one) < 5 or one.startswith("#"):
+        return None
+    for other, term in there.items():
+        if other[:5] == one[:5] and len(other) >= 5:
+            common = next(
+                (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+                min(len(one), len(other)),
+            )
+            if common >= 0.7 * max(len(one), len(other)):
+                return term
+    return None
+
+
+def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
+    """Whether it demands what the rule demands, and refuses what it refuses."""
+    turn = _turn(rule, said, found)
+    by_idea: dict[str, set[int]] = {}
+    for term in found.terms:
+        by_idea.setdefault(term.idea, set()).add(term.sign)
+    if _is_swapped(rule, found):
+        return False
+    deed_signs = {found.matched[one].sign for one in rule.deeds if one in found.matched} - {0}
+    votes: dict[int, float] = {}
+    masses: dict[int, float] = {}
+    for one, heavy in rule.ideas.items():
+        sign = rule.signs[one]
+        masses[sign] = masses.get(sign, 0.0) + heavy
+        its_term = found.matched.get(one)
+        if (
+            its_term is None
+            or one in rule.conditions
+            or _is_remark(said, its_term)
+            or is_instead(rule, said, its_term)
+        ):
+            continue
+        its = by_idea.get(its_term.idea, {its_term.sign}) - {0}
+        if not sign or not its:
+            continue
+        flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
+        agree = 1 if sign * flip * turn in its else -1
+        if agree < 0 and one in rule.deeds and its_term.idea == one:
+            return False
+        is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
+        votes[sign] = votes.get(sign, 0.0) + heavy * agree * (_CONTEXT if is_context else 1.0)
+    if not votes:
+        return True
+    return all(vote > -0.25 * masses[sign] for sign, vote in votes.items()) and sum(votes.values()) > 0
+
+
+def _is_swapped(rule: Wanted, found: Match) -> bool:
+    """Whether what must come first comes second: `alter the table before you back it up`."""
+    orders = {term.idea: term.order for term in rule.whole.terms if term.order}
+    told = [
+        (rule.ideas[one], orders[one], term.order)
+        for one, term in found.matched.items()
+        if one in orders and term.order
+    ]
+    kinds = {mine for _, mine, _ in told}
+    against = sum(heavy for heavy, mine, its in told if mine != its)
+    return len(kinds) > 1 and against > sum(heavy for heavy, mine, its in told if mine == its)
+
+
+def _is_remark(said: Clause, term: Term) -> bool:
+    return said.parts[term.segment].text.startswith(("who ", "which "))
+
+
+def _turn(rule: Wanted, said: Clause, found: Match) -> int:
+    """What the marks of both, and a word that says the opposite, do to the sign."""
+    text = " ; ".join(part.text for part in found.parts)
+    is_left = any(
+        term.idea not in found.matched for term in rule.whole.terms if term.marks and term.value is None
+    )
+    others = any(
+        term not in found.matched.values() for term in found.terms if term.marks and term.value is None
+    )
+    its = {
+        mark
+        for term in rule.whole.terms
+        if term.idea in found.matched and term.value is None
+        for mark in term.marks
+    }
+    theirs = {
+        mark
+        for term in found.terms
+        if term.value is None and term in found.matched.values()
+        for mark in term.marks
+    }
+    if not its and rule.whole.has_exception and has_exception(text):
+        theirs = set()  # both let the same out
+    turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)
+    turns = set() if rule.has_both else set(_amount_turns(rule, said, found))
+    turn *= -1 if turns == {-1} else 1
+    for one in found.flips:
+        if not opposites(one) & rule.ideas.keys():
+            turn = -turn
+    # `only what belongs to it` says `never what is unrelated to it` in other words.
+    if (
+        is_only(text)
+        and not rule.whole.is_only
+        and not theirs
+        and is_left
+        and rule.whole.force == "forbid"
+        and not its
+    ):
+        turn = -turn
+    if rule.whole.is_only and not is_only(text) and not its and not theirs and others:
+        turn = -turn
+    return turn
+
+
+def _amount_turns(rule: Wanted, said: Clause, found: Match) -> Iterator[int]:
+    """For each amount that both compare with something: whether they do so the same way."""
+    for term in rule.whole.terms:
+        if term.value is None or term.idea not in found.matched:
+            continue
+        some = [one for one in found.terms if one.idea == term.idea and is_same(one.value or 0.0, term.value)]
+        if not some and sum(1 for name, _ in rule.amounts if name == term.idea) == 1:
+            some = [found.matched[term.idea]]
+        for one in some[:1]:
+            if term.marks and one.marks:
+                mine = prod(rule.whole.marks[mark] for mark in term.marks)
+                yield mine * prod(said.marks[mark] for mark in one.marks)
+
+
+def _is_permit(found: Match) -> bool:
+    main = [part for part in found.parts if not part.is_condition]
+    return bool(main) and all(part.is_permit for part in main)
+
+
+def _is_release(found: Match) -> bool:
+    return any("unneeded" in part.text for part in found.parts)
+
+
+def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
+    whole = rule.whole
+    if said.is_withdrawal:
+        return "inverted"
+    text = " ; ".join(part.text for part in found.parts)
+    if "unlimited" in text and (rule.amounts or whole.is_only) and "unlimited" not in whole.text:
+        return "inverted"
+    if not _agrees(rule, said, found):
+        return "inverted"
+    if _is_release(found) and "unneeded" not in whole.text:
+        return "inverted"
+    if _is_permit(found) and whole.force != "permit":
+        return "inverted" if whole.is_only and _ANYONE.search(text) else "weakened"
+    if not _has_amounts(rule, found):
+        return "weakened"
+    if is_soft(text) and not whole.is_soft:
+        return "weakened"
+    if is_mild(text) and whole.is_strict and not is_strict(text):
+        return "weakened"
+    if _is_let_through(rule, found):
+        return "weakened"
+    is_restricted = is_only(text) and whole.has_exception
+    if has_exception(text) and not _is_gate_of(rule, found) and not whole.has_exception and not is_restricted:
+        return "weakened"
+    missing = sum(1 for one, heavy in rule.ideas.items() if one not in found.matched and heavy >= 0.8)
+    terms = found.terms
+    if found.is_borrowed:
+        last = terms[-1].segment
+        terms = tuple(term for term in terms if term.segment == last or term in found.matched.values())
+    if is_narrower(rule, said, terms, found.matched, missing):
+        return "narrowed"
+    is_placed = all(part.is_placed for part in found.parts)
+    return "paraphrase" if found.share >= (_PLACED_ENOUGH if is_placed else ENOUGH) else "absent"
+
+
+def _is_let_through(rule: Wanted, found: Match) -> bool:
+    """Whether it allows on a condition what the rule does not allow on any: `only if it takes a minute`."""
+    first = [term for term in found.terms if term.order == 1]
+    has_order = any(term.order for term in rule.whole.terms)
+    return bool(first) and not has_order and not any(term in found.matched.values() for term in first)
+
+
+def _is_gate_of(rule: Wanted, found: Match) -> bool:
+    """Whether what stands after `unless` is a condition of the rule too."""
+    marked = {mark for term in found.matched.values() for mark in term.marks}
+    after = [term for term in found.terms if set(term.marks) & marked]
+    return bool(after) and any(term in found.matched.values() for term in after)
+
+
+def _has_amounts(rule: Wanted, found: Match) -> bool:
+    """Whether all amounts of the rule are said."""
+    its = [(term.idea, term.value) for term in found.terms if term.value is not None]
+    return all(
+        any(name == other and is_same(value, that) for other, that in its) for name, value in rule.amounts
+    )

@@ -1,0 +1,205 @@
+"""By what a sentence, or a part of one, is known: that it orders, tells what was, is soft, lets something out. Pure."""
+
+import re
+
+from ledger.constraints.lexicon import SIGNS, is_function, is_past_form, is_verb
+
+
+def _words(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\b({SIGNS[name]})\b")
+
+
+_SOFT = _words("soft")
+_EXCEPTION = _words("exception")
+_ORDER = _words("order")
+_BINDING = _words("binding")
+_MODAL = _words("modal")
+_WITHDRAWN = re.compile(SIGNS["withdrawn"])
+_PERMIT = re.compile(SIGNS["permit"])
+_REPORTED = re.compile(SIGNS["reported"])
+_PAST = re.compile(SIGNS["past"])
+_PAST_FIRST = re.compile(SIGNS["past_first"])
+_MAIN_NO = re.compile(rf"^({SIGNS['main_no']})$")
+_CONDITION = re.compile(rf"^({SIGNS['condition']})\b")
+_MILD = re.compile(r"\b(should|ought to)\b")
+_AVOID = re.compile(r"\bavoid(ed|s|ing)?\b")
+_STRICT = re.compile(
+    r"\b(must|never|strictly|forbidden|prohibited|mandatory|under no circumstances|requires?|required)\b"
+)
+_RELEASE = re.compile(r"\bunneeded\b|\bskip\b")
+_ONLY = re.compile(r"\b(only|nothing but)\b")
+_GATE = re.compile(r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with))\b")
+_SO_FAR = re.compile(r"\b(so far|yet|already|yesterday|last (week|month|night|year|time|quarter))\b")
+_BARE_NO = re.compile(
+    r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
+    r"(?!.*\b(found|yet|were|was|located|provides?|has|have)\b)[\w' .-]{3,100}"
+)
+_MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
+_BOUND = re.compile(r"\b(must|never|always|most|least)\b")
+_WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
+_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|goes?|needs?|requires?|forbidden|unneeded)\b")
+_WHOLE = re.compile(r"\b(not?|never|only|most|least|excess|unneeded|instead_of|who|which)\b")
+_NO_VERB = re.compile(r"(ing|ed|s|ly)$")
+_TOKEN = re.compile(
+    r"#[a-z]+=\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.?[a-z0-9/@$](?:[a-z0-9_./@$:%+'-]*[a-z0-9_/%+])?|[,]"
+)
+_STARTS = frozenset("the a an two three four five several some many".split())
+_BEFORE_VERB = frozenset("just only simply please and to kindly always immediately also then i will".split())
+
+AUXILIARY = frozenset("is are must may can should will cannot be shall".split())
+"""Verbs that hold a sentence together."""
+
+WHO = frozenset("that which who whose whom".split())
+"""Words that begin a clause on what stands before them."""
+
+IF = frozenset("if when where".split())
+"""Words that begin a condition."""
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a sentence, with commas."""
+    return _TOKEN.findall(text)
+
+
+def is_soft(text: str) -> bool:
+    """Whether it may be outweighed."""
+    return _SOFT.search(text) is not None or (_AVOID.search(text) is not None and not is_strict(text))
+
+
+def is_mild(text: str) -> bool:
+    """Whether it says `should`."""
+    return _MILD.search(text) is not None
+
+
+def is_strict(text: str) -> bool:
+    """Whether it says `must`, `never` or the like."""
+    return _STRICT.search(text) is not None
+
+
+def has_exception(text: str) -> bool:
+    """Whether it lets something out."""
+    return _EXCEPTION.search(text) is not None
+
+
+def is_only(text: str) -> bool:
+    """Whether it says `only`."""
+    return _ONLY.search(text) is not None
+
+
+def is_gate(text: str) -> bool:
+    """Whether it lets one thing happen only on a condition."""
+    return _GATE.search(text) is not None
+
+
+def is_withdrawal(text: str) -> bool:
+    """Whether it says that a rule is no longer in force."""
+    return _WITHDRAWN.search(text) is not None
+
+
+def is_release(text: str) -> bool:
+    """Whether it takes a demand back."""
+    return _RELEASE.search(text) is not None
+
+
+def is_reported(text: str) -> bool:
+    """Whether it says what someone asked for."""
+    return _REPORTED.search(text) is not None
+
+
+def is_permit(text: str) -> bool:
+    """Whether it permits, and does not only limit."""
+    return _PERMIT.search(text) is not None and not is_only(text) and _BOUND.search(text) is None
+
+
+def is_negative(word: str) -> bool:
+    """Whether a word refuses what its sentence is about."""
+    return _MAIN_NO.match(word) is not None
+
+
+def has_modal(text: str) -> bool:
+    """Whether a verb lays something on somebody."""
+    return _MODAL.search(text) is not None
+
+
+def is_condition(text: str) -> bool:
+    """Whether it says only when, or but for what."""
+    is_main = _MAIN.search(text) is not None and _WHEN.match(text) is None
+    return _CONDITION.match(text) is not None and not is_main
+
+
+def begins_condition(text: str) -> bool:
+    """Whether it begins like a condition."""
+    return _CONDITION.match(text) is not None
+
+
+def is_finite(text: str) -> bool:
+    """Whether it has a verb of its own."""
+    return _FINITE.search(text) is not None
+
+
+def is_past(text: str) -> bool:
+    """Whether it tells what was."""
+    return (_PAST.search(text) is not None or _PAST_FIRST.match(text) is not None) and not has_modal(text)
+
+
+def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
+    """Whether it orders, forbids or permits. `is_ruled`: it stands where only rules stand; `is_told`: its sentence says
+    what someone asked for.
+    """
+    if _SO_FAR.search(text):
+        return False
+    if _PAST.search(text) and not _BINDING.search(text):
+        return is_told and not _PAST_FIRST.match(text)
+    if (_PAST_FIRST.match(text) or _tells(text)) and not has_modal(text) and not is_told:
+        return False
+    return bool(
+        is_ruled
+        or is_told
+        or _ORDER.search(text)
+        or _BARE_NO.match(text)
+        or _PERMIT.search(text)
+        or is_release(text)
+        or is_soft(text)
+        or orders(text)
+    )
+
+
+def _tells(text: str) -> bool:
+    """Whether it tells what someone did: `the caller left his name`."""
+    words = tokens(text)
+    if not words or not (words[0] in _STARTS or words[0].startswith("#")):
+        return False
+    for word in words[2:5]:
+        if word in AUXILIARY or word in WHO:
+            return False
+        if is_past_form(word):
+            return True
+    return False
+
+
+def orders(text: str) -> bool:
+    """Whether it begins with a verb that orders; another word before an article is one too."""
+    first = first_word(text)
+    if is_verb(first):
+        return True
+    after = re.match(rf"(?:[\w-]+ ){{0,2}}{re.escape(first)} (the|a|an|your|all|every|each|any)\b", text)
+    return bool(first.isalpha() and after and not is_function(first) and not _NO_VERB.search(first))
+
+
+def first_word(text: str) -> str:
+    """The first word that says something."""
+    return next((word for word in tokens(text) if word not in _BEFORE_VERB), "")
+
+
+def is_fragment(text: str) -> bool:
+    """Whether a piece says nothing by itself: a word of a list, a subject before its verb."""
+    return not (
+        is_verb(first_word(text))
+        or is_finite(text)
+        or has_modal(text)
+        or begins_condition(text)
+        or _WHOLE.search(text)
+        or is_reported(text)
+        or _PAST.search(text)
+        or _PAST_FIRST.match(text)
+    )
