@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ def object_storage() -> Iterator[str]:
                     break
             else:
                 raise AssertionError("the server of object storage did not start")
+            threading.Thread(target=server.stderr.read, daemon=True).start()  # a full pipe would stop the server
             _make_bucket(f"{found[0]}/{BUCKET}")
             yield found[0]
         finally:
