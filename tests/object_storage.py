@@ -35,7 +35,9 @@ def object_storage() -> Iterator[str]:
                     break
             else:
                 raise AssertionError("the server of object storage did not start")
-            threading.Thread(target=server.stderr.read, daemon=True).start()  # a full pipe would stop the server
+            threading.Thread(
+                target=server.stderr.read, daemon=True
+            ).start()  # a full pipe would stop the server
             _make_bucket(f"{found[0]}/{BUCKET}")
             yield found[0]
         finally:
