@@ -237,9 +237,7 @@ def _bare_programs(sentence: str) -> list[str]:
     """Programs that stand in a sentence without quotes: "all git operations", "git pushes", "call psql directly"."""
     if verbs := _GIT.findall(sentence):
         return [f"git {verb.lower()}" for verb in verbs]
-    names = [name for name in _OPERATIONS.findall(sentence) if name.lower() not in _GENERAL]
-    names += _DIRECTLY.findall(sentence)
-    names += _INSTEAD.findall(sentence)
+    names = [name for pattern in (_OPERATIONS, _DIRECTLY, _INSTEAD) for name in pattern.findall(sentence)]
     names += (one or other for one, other in _ONLY_VIA.findall(sentence))
     return [name.lower() for name in names if name.lower() not in _GENERAL]
 

@@ -67,18 +67,7 @@ class AuditFollower:
         self._touched: set[str] = set()
         self._ask_at = 0.0
         self._lock = threading.RLock()  # over the sessions, what was touched, and what is raised
-        self._threads = [
-            (
-                threading.Event(),
-                threading.Thread(target=self._follow, args=(0, self._look), name="audit", daemon=True),
-            ),
-            (
-                threading.Event(),
-                threading.Thread(
-                    target=self._follow, args=(1, self._ask_of), name="audit-queries", daemon=True
-                ),
-            ),
-        ]
+        self._threads = [self._thread("audit", self._look), self._thread("audit-queries", self._ask_of)]
 
     def __enter__(self) -> "AuditFollower":
         for _, thread in self._threads:
@@ -90,8 +79,12 @@ class AuditFollower:
             stop.set()
             thread.join()
 
-    def _follow(self, number: int, step: Callable[[bool], None]) -> None:
-        stop = self._threads[number][0]
+    def _thread(self, name: str, step: Callable[[bool], None]) -> tuple[threading.Event, threading.Thread]:
+        """What stops a thread, and the thread, which takes steps until then."""
+        stop = threading.Event()
+        return stop, threading.Thread(target=self._follow, args=(stop, step), name=name, daemon=True)
+
+    def _follow(self, stop: threading.Event, step: Callable[[bool], None]) -> None:
         while True:
             is_last = stop.wait(self._pause_s)
             try:

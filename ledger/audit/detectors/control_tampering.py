@@ -182,9 +182,8 @@ class Watch:
         for command in all_commands:
             yield from self._stopped(command, listed, seq)
             yield from self._bypassed(command, seq)
-            line = line_of(command)
             for what, severity in turned_off(command):
-                yield self._found("off", seq, f"{call.tool} {what}: {_short(line)}", severity)
+                yield self._found("off", seq, f"{call.tool} {what}: {_short(line_of(command))}", severity)
         if re.search(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b", script):
             for command in all_commands:
                 self._started.update(dict.fromkeys(_names_in(command.words)))
