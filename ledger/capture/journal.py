@@ -4,11 +4,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ledger.capture.gates.holds import Holds
 from ledger.capture.gates.meter import Meter, Whose
+from ledger.capture.turns import Turns
 from ledger.effects.loop_policy import LoopPolicy
 from ledger.errors import (
     ConflictError,
@@ -24,7 +26,8 @@ from ledger.protocols.requests import RequestTaker
 from ledger.recorder import ContextChain, Keeper, Recorder
 
 
-class Surroundings(NamedTuple):
+@dataclass(frozen=True)
+class Surroundings:
     """What is the same for a session and all that it delegates to."""
 
     recorder: Recorder
@@ -39,13 +42,16 @@ class Surroundings(NamedTuple):
     meter: Meter | None = None
     """Budgets, where the loop has some."""
 
+    turns: Turns = field(default_factory=Turns)
+    """Order of what an asynchronous loop writes."""
+
     def limited(self, session: str, usd: Decimal | None) -> "Surroundings":
         """Those of a session that is handed work with so much to spend, itself and through others."""
         if usd is None:
             return self
         meter = self.meter or Meter(LoopPolicy(), self.monotonic, self.recorder.ids)
         meter.limit(session, usd)
-        return self._replace(meter=meter)
+        return replace(self, meter=meter)
 
 
 class Watching(Protocol):

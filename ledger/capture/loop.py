@@ -8,7 +8,6 @@ Threads may share a loop; in an asyncio loop use `async with`, `await run.amodel
 `await asyncio.to_thread(run.message, ...)` for what only writes.
 """
 
-import asyncio
 import inspect
 import time
 from collections.abc import Callable, Mapping
@@ -119,6 +118,16 @@ class RecordedLoop(Gated):
     # -- life --------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
+        self._open()
+        if self._delegation is not None and self._delegation.parent.holds.open:
+            try:
+                self._stop(self._delegation.parent)
+            except BaseException as error:
+                self.__exit__(type(error), error, None)
+                raise
+        return self
+
+    def _open(self) -> None:
         journal = self._journal
         with journal.intent("start"):
             if self._delegation is not None:
@@ -130,13 +139,6 @@ class RecordedLoop(Gated):
             if isinstance(journal.watch, Watch) and (first := journal.watch.begin()):
                 journal.append(first)
             self._tell_policy()
-        if self._delegation is not None and self._delegation.parent.holds.open:
-            try:
-                self._stop(self._delegation.parent)
-            except BaseException as error:
-                self.__exit__(type(error), error, None)
-                raise
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
@@ -150,11 +152,18 @@ class RecordedLoop(Gated):
             self._end(SessionEnded(outcome=outcome, reason=name))
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.__enter__)
+        await self._turn(self._open)
+        if self._delegation is not None and self._delegation.parent.holds.open:
+            try:
+                await self._astop(self._delegation.parent)
+            except BaseException as error:
+                await self.__aexit__(type(error), error, None)
+                raise
+        return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, Exception):
-            await asyncio.to_thread(self.__exit__, kind, error, trace)
+            await self._turn(self.__exit__, kind, error, trace)
         else:
             self.__exit__(kind, error, trace)  # a task that is being cancelled may not get to run again
 
@@ -207,8 +216,7 @@ class RecordedLoop(Gated):
 
         A stream comes back as a stream of the same chunks. Raises what `create` raises, or NotRecordedError before it.
         """
-        request, call_id = self._in_sight(protocol, request, purpose, call_id)
-        call = self._begin_model(protocol, request, purpose, provider, call_id, attempt)
+        request, call = self._begin_model(protocol, request, purpose, provider, call_id, attempt)
         try:
             if self._journal.holds.open:
                 self._stop()
@@ -237,8 +245,7 @@ class RecordedLoop(Gated):
         **request: Any,
     ) -> Any:
         """As `model`, for an asynchronous function; the event loop is not held up by the ledger."""
-        request, call_id = await asyncio.to_thread(self._in_sight, protocol, request, purpose, call_id)
-        call = await asyncio.to_thread(
+        request, call = await self._turn(
             self._begin_model, protocol, request, purpose, provider, call_id, attempt
         )
         try:
@@ -248,13 +255,13 @@ class RecordedLoop(Gated):
             if inspect.isawaitable(response):
                 response = await response
         except BaseException as error:
-            await _failed(call, error)
+            await self._failed(call, error)
             raise
         if hasattr(response, "__anext__"):
             return AsyncRecordedStream(response, call)
         if hasattr(response, "__next__"):
             return RecordedStream(response, call)
-        await asyncio.to_thread(call.answered, response)
+        await self._turn(call.answered, response)
         return response
 
     def _begin_model(
@@ -265,7 +272,9 @@ class RecordedLoop(Gated):
         provider: str | None,
         call_id: str | None,
         attempt: int,
-    ) -> ModelCall:
+    ) -> tuple[dict[str, Any], ModelCall]:
+        """The request as it may leave, and its call, which is recorded."""
+        request, call_id = self._in_sight(protocol, request, purpose, call_id)
         call = ModelCall(
             self._journal,
             protocol or self._protocol,
@@ -276,7 +285,7 @@ class RecordedLoop(Gated):
             attempt=attempt,
         )
         self._model_calls += 1
-        return call
+        return request, call
 
     # -- tools, approvals, delegations -------------------------------------------------------------------------------
 
@@ -314,9 +323,9 @@ class RecordedLoop(Gated):
             if inspect.isawaitable(result):
                 result = await result
         except BaseException as error:
-            await _failed(call, error)
+            await self._failed(call, error)
             raise
-        await asyncio.to_thread(call.returned, result)
+        await self._turn(call.returned, result)
         return result
 
     def approve(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
@@ -332,15 +341,15 @@ class RecordedLoop(Gated):
 
     async def aapprove(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
         """As `approve`, for an asynchronous function."""
-        question = await asyncio.to_thread(Question, self._journal, options)
+        question = await self._turn(Question, self._journal, options)
         try:
             answer = ask()
             if inspect.isawaitable(answer):
                 answer = await answer
         except BaseException as error:
-            await _failed(question, error)
+            await self._failed(question, error)
             raise
-        return await asyncio.to_thread(question.decided, answer)
+        return await self._turn(question.decided, answer)
 
     def delegate(
         self,
@@ -378,19 +387,6 @@ class RecordedLoop(Gated):
         if self._delegation is None:
             raise InputError(f"session {self.session} was not delegated: there is nobody to return to")
         self._delegation.returns(result, returned)
-
-
-class _Failing(Protocol):
-    def failed(self, error: BaseException) -> None: ...
-
-
-async def _failed(call: _Failing, error: BaseException) -> None:
-    """Record a failure beside the loop's own error."""
-    with beside(error):
-        if isinstance(error, Exception):
-            await asyncio.to_thread(call.failed, error)
-        else:
-            call.failed(error)  # a task that is being cancelled may not get to run again
 
 
 def _discard(awaitable: Any) -> None:

@@ -1,6 +1,5 @@
 """Passes a streamed answer on chunk by chunk and records it. Never holds a chunk back from the loop."""
 
-import asyncio
 import re
 import weakref
 from collections.abc import AsyncIterator, Iterator
@@ -162,6 +161,7 @@ class AsyncRecordedStream:
         self._source = source
         self._recording = StreamRecording(call)
         self._recording.hold(self)
+        self._turn = call.journal.surroundings.turns.take
 
     def __aiter__(self) -> Self:
         return self
@@ -170,7 +170,7 @@ class AsyncRecordedStream:
         try:
             chunk = await anext(self._source)
         except StopAsyncIteration:
-            await asyncio.to_thread(self._recording.end, "complete")
+            await self._turn(self._recording.end, "complete")
             raise
         except BaseException as error:
             # Not in a thread: a task that is being cancelled may not get to run again.
@@ -178,7 +178,7 @@ class AsyncRecordedStream:
                 self._recording.end(_cut(error), error)
             raise
         if self._recording.take(chunk):
-            await asyncio.to_thread(self._recording.flush)
+            await self._turn(self._recording.flush)
         return chunk
 
     async def aclose(self) -> None:
@@ -188,7 +188,7 @@ class AsyncRecordedStream:
             if callable(close):
                 await close()
         finally:
-            await asyncio.to_thread(self._recording.end, "aborted")
+            await self._turn(self._recording.end, "aborted")
 
     async def close(self) -> None:
         """Stop early, as SDKs name it."""

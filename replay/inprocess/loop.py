@@ -1,6 +1,5 @@
 """A user's own loop, run again on what was recorded: the same function, given another recorder."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -155,11 +154,11 @@ class ReplayedLoop(RecordedLoop):
 
     async def aapprove(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
         """As `approve`."""
-        question = await asyncio.to_thread(Question, self._journal, options)
+        question = await self._turn(Question, self._journal, options)
         answer = self._decision(question, ask)
         if inspect.isawaitable(answer):
             answer = await answer
-        return (await asyncio.to_thread(question.decided, answer))._replace(expires_at=None)
+        return (await self._turn(question.decided, answer))._replace(expires_at=None)
 
     def gate(self, tool: str, arguments: Mapping[str, Any], **options: Any) -> Approval:
         """The recorded decision of a question in the ledger; in the live part of a branch, it waits for a new one."""
@@ -186,7 +185,7 @@ class ReplayedLoop(RecordedLoop):
         return super()._wait(pending)
 
     async def _await(self, pending: Pending) -> Asked:
-        await asyncio.to_thread(self._decide_again, pending.approval_id)
+        await self._turn(self._decide_again, pending.approval_id)
         return await super()._await(pending)
 
     def _decide_again(self, approval_id: str) -> None:

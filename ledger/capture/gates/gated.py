@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from ledger.capture.approvals import Approval
 from ledger.capture.calls import ToolCall, ToolOptions
@@ -10,7 +10,7 @@ from ledger.capture.gates.gate import Demand, Gate, Pending
 from ledger.capture.gates.holds import Holds
 from ledger.capture.gates.pinning import PURPOSES, Pins
 from ledger.capture.gates.questions import Question
-from ledger.capture.journal import Journal
+from ledger.capture.journal import Journal, beside
 from ledger.capture.notes import Notes
 from ledger.constraints.finding import Hardness, Modality
 from ledger.effects.constraints import Constraint, Origin
@@ -38,6 +38,7 @@ class Gated(Notes):
         self._gate = Gate(journal, policy)
         self._pins = Pins.of(policy)
         self._when_held: WhenHeld = when_held
+        self._turn = journal.surroundings.turns.take
         journal.holds.is_watched = True
 
     def _tell_policy(self) -> None:
@@ -123,7 +124,7 @@ class Gated(Notes):
     ) -> Approval:
         """As `gate`; no thread waits."""
         demand = self._asked(tool, arguments, rule, key, call_id, context, effect_class)
-        return _approval(await self._await(await asyncio.to_thread(self._gate.pose, demand)))
+        return _approval(await self._await(await self._turn(self._gate.pose, demand)))
 
     def _asked(
         self,
@@ -166,10 +167,10 @@ class Gated(Notes):
     ) -> ToolCall:
         demand = self._demanded(function, arguments, options)
         if demand is None:
-            return await asyncio.to_thread(ToolCall, self._journal, function, arguments, options)
-        call, pending = await asyncio.to_thread(self._posed, function, arguments, options, demand)
+            return await self._turn(ToolCall, self._journal, function, arguments, options)
+        call, pending = await self._turn(self._posed, function, arguments, options, demand)
         question = await self._await(pending)
-        await asyncio.to_thread(self._admit, call, pending, question, arguments)
+        await self._turn(self._admit, call, pending, question, arguments)
         return call
 
     def _demanded(self, function: Any, arguments: Mapping[str, Any], options: ToolOptions) -> Demand | None:
@@ -234,6 +235,14 @@ class Gated(Notes):
         content = self._journal.surroundings.recorder.store.content(reference.digest)
         return content.decode("utf-8", "replace") if reference.kind == "text" else str(decode_json(content))
 
+    async def _failed(self, call: "_Failing", error: BaseException) -> None:
+        """Record a failure beside the loop's own error."""
+        with beside(error):
+            if isinstance(error, Exception):
+                await self._turn(call.failed, error)
+            else:
+                call.failed(error)  # a task that is being cancelled may not get to run again
+
     # -- stops -------------------------------------------------------------------------------------------------------
 
     def _stop(self, journal: Journal | None = None) -> None:
@@ -243,8 +252,8 @@ class Gated(Notes):
             self._check_held(holds)
             holds.wait(_LONGEST_WAIT_S)
 
-    async def _astop(self) -> None:
-        holds = self._journal.holds
+    async def _astop(self, journal: Journal | None = None) -> None:
+        holds = (journal or self._journal).holds
         while holds.open:
             self._check_held(holds)
             await asyncio.sleep(_POLL_S)
@@ -255,6 +264,10 @@ class Gated(Notes):
             held = next(iter(holds.open.values()))
             reason = None if held.reason is None else self._text(held.reason)
             raise HeldError(holds.session, held.breaker, reason)
+
+
+class _Failing(Protocol):
+    def failed(self, error: BaseException) -> None: ...
 
 
 def _approval(question: Question) -> Approval:
