@@ -8,7 +8,7 @@ only chooses among the classes of SDKs that the user's own program has loaded; n
 import builtins
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
@@ -87,7 +87,7 @@ class Answers:
         """What the model function had given: an object, or an iterator of chunks."""
         kind = _sdk_class(ended.returned_type)
         if ended.stream is not None:
-            return _Chunks(self.value(ended.stream), kind, self._cut(ended))
+            return Chunks(self.value(ended.stream), kind, self._cut(ended))
         if ended.first_byte_ms is not None:
             raise InputError(
                 f"{place}: the chunks of this streamed answer were not kept, since a secret lay across them;"
@@ -110,7 +110,7 @@ class Answers:
         return error_of(str(error.get("type")), str(error.get("message")))
 
 
-class _Chunks:
+class Chunks:
     """A recorded stream, for `for` and for `async for`."""
 
     def __init__(
@@ -118,13 +118,17 @@ class _Chunks:
     ) -> None:
         self._chunks: Iterator[Any] = (revived(decode_json(text), kind) for _, text in timed)
         self._error = error
+        self.at_end: Callable[[], None] | None = None
+        """Called when all was given."""
 
-    def __iter__(self) -> "_Chunks":
+    def __iter__(self) -> "Chunks":
         return self
 
     def __next__(self) -> Any:
         for chunk in self._chunks:
             return chunk
+        if self.at_end is not None:
+            self.at_end()
         raise self._error or StopIteration
 
     def close(self) -> None:
@@ -134,8 +138,9 @@ class _Chunks:
 class AsyncChunks:
     """A recorded stream for a loop that awaits its chunks."""
 
-    def __init__(self, chunks: Iterator[Any]) -> None:
+    def __init__(self, chunks: Iterator[Any], at_end: Callable[[], Awaitable[None]]) -> None:
         self._chunks = chunks
+        self._at_end = at_end
 
     def __aiter__(self) -> "AsyncChunks":
         return self
@@ -143,6 +148,7 @@ class AsyncChunks:
     async def __anext__(self) -> Any:
         for chunk in self._chunks:
             return chunk
+        await self._at_end()
         raise StopAsyncIteration
 
     async def aclose(self) -> None:

@@ -18,6 +18,7 @@ from ledger.store import EventStore
 from replay.divergence import Divergence
 from replay.inprocess.answers import Answers
 from replay.inprocess.frozen import FrozenError, thawed
+from replay.inprocess.order import Order
 from replay.inprocess.script import Script, Step
 
 Level = Literal["rerun", "branch"]
@@ -113,6 +114,8 @@ class Course:
         """Why nothing is answered any more."""
         self._has_substituted = False
         self._has_left = False
+        self.order = Order(self._is_expected)
+        """When each answer is given."""
 
     def open_script(self, origin: str) -> Script:
         """The steps of a recorded session."""
@@ -124,6 +127,11 @@ class Course:
             return self._has_left
         due = script.first()
         return due is None or due.position > self.branch.position
+
+    def _is_expected(self, step: Step) -> bool:
+        """Whether a step is to begin again before the replay ends or leaves its recording."""
+        is_over = self.stopped is not None or self._has_left
+        return not is_over and (self.branch is None or step.position <= self.branch.position)
 
     def may_leave(self) -> bool:
         """Whether a step that differs ends the recorded part of a branch, and not the branch. If so, it does."""

@@ -5,7 +5,7 @@ can be compared. The first step that differs ends the replay: its divergence is 
 afterwards is refused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ledger.capture.journal import Journal, Surroundings
@@ -14,7 +14,7 @@ from ledger.events import Actor, Draft, Event, Record
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.delegation import DelegationStarted
 from ledger.events.draw import Drawn
-from ledger.events.model_call import ModelCallFailed, ModelCallRequested
+from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested
 from ledger.events.recovery import CheckpointTaken
 from ledger.events.replaying import ReplayDiverged
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
@@ -59,6 +59,7 @@ class ReplayJournal(Journal):
     def follow(self, origin: str) -> None:
         """From now on, this session is held against that one."""
         self.origin, self._script = origin, self.course.open_script(origin)
+        self.course.order.follow(self.lock, self._script)
 
     def child(self, session: str, agent: str | None) -> "ReplayJournal":
         """The journal of a session that this one hands over to."""
@@ -92,6 +93,18 @@ class ReplayJournal(Journal):
             self.course.report.reason = self.course.stopped
             raise ReplayDivergedError(self.course.stopped)
         return step.end
+
+    def looks(self, name: str, *, was_given: bool = False) -> Iterator[None]:
+        """As long as the recorded answer to a call or question is not due: pause, and look again.
+
+        One that came in pieces is due at once, and its end when all `was_given`: the loop may go on before.
+        """
+        step = self.step(name)
+        if step is None or not self.counts(step) or step.end is None:
+            return iter(())
+        if not was_given and isinstance(step.end, ModelCallAnswered) and step.end.first_byte_ms is not None:
+            return iter(())
+        return self.course.order.looks(step.end_position)
 
     def place(self, step: Step) -> str:
         """`SESSION#SEQ` of a recorded step."""
@@ -167,6 +180,7 @@ class ReplayJournal(Journal):
                 self._script.ended(
                     step
                 )  # where a branch lies between beginning and end, the end is not recorded
+            self.course.order.begins()
             if (name := _name(event)) is not None:
                 self._matched[name] = step
             if isinstance(event, DelegationStarted) and isinstance(step.event, DelegationStarted):

@@ -1,6 +1,9 @@
 """A user's own loop, run again on what was recorded: the same function, given another recorder."""
 
+import asyncio
+import functools
 import inspect
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,10 +23,11 @@ from ledger.events.record import ActorKind
 from ledger.events.session import SessionEnded, SessionStarted
 from ledger.events.tool_call import ToolCallSettled
 from ledger.protocols.plain import type_name
-from replay.inprocess.answers import AsyncChunks
+from replay.inprocess.answers import AsyncChunks, Chunks
 from replay.inprocess.course import Report
 from replay.inprocess.frozen import thawed
 from replay.inprocess.journal import ReplayJournal
+from replay.inprocess.order import PAUSE_S
 
 
 class ReplayedLoop(RecordedLoop):
@@ -67,23 +71,42 @@ class ReplayedLoop(RecordedLoop):
         step = self._journal.step(made)
         return made if step is None else str(getattr(step.event, "checkpoint_id", made))
 
+    def _pause(self, identity: str, *, was_given: bool = False) -> None:
+        """Wait until the recorded answer to a call or question is due."""
+        with thawed():
+            for _ in self._journal.looks(identity, was_given=was_given):
+                time.sleep(PAUSE_S)
+
+    async def _apause(self, identity: str, *, was_given: bool = False) -> None:
+        with thawed():
+            for _ in self._journal.looks(identity, was_given=was_given):
+                await asyncio.sleep(PAUSE_S)
+
     # -- model calls -------------------------------------------------------------------------------------------------
 
     def model(self, create: Callable[..., Any], *, call_id: str | None = None, **request: Any) -> Any:
         """The recorded answer, or what was raised; `create` is only called in the live part of a branch."""
         identity = call_id or self._journal.new_id()
-        return super().model(
-            lambda **sent: self._model_answer(identity, create, sent), call_id=identity, **request
-        )
+
+        def answer(**sent: Any) -> Any:
+            self._pause(identity)
+            given = self._model_answer(identity, create, sent)
+            if isinstance(given, Chunks):
+                given.at_end = functools.partial(self._pause, identity, was_given=True)
+            return given
+
+        return super().model(answer, call_id=identity, **request)
 
     async def amodel(self, create: Callable[..., Any], *, call_id: str | None = None, **request: Any) -> Any:
         """As `model`."""
         identity = call_id or self._journal.new_id()
 
-        def answer(**sent: Any) -> Any:
+        async def answer(**sent: Any) -> Any:
+            await self._apause(identity)
             given = self._model_answer(identity, create, sent)
-            is_stream = hasattr(given, "__next__") and self._journal.step(identity) is not None
-            return AsyncChunks(given) if is_stream else given
+            if isinstance(given, Chunks):
+                return AsyncChunks(given, functools.partial(self._apause, identity, was_given=True))
+            return await given if inspect.isawaitable(given) else given
 
         return await super().amodel(answer, call_id=identity, **request)
 
@@ -108,14 +131,27 @@ class ReplayedLoop(RecordedLoop):
     ) -> Any:
         """The recorded result, or what was raised; `function` is only called where this tool is to run live."""
         named = self._named(function, options)
-        return super().tool(self._answering(function, named), arguments, **named)
+        answer = self._answering(function, named)
+
+        def answer_in_order(**given: Any) -> Any:
+            self._pause(str(named["call_id"]))
+            return answer(**given)
+
+        return super().tool(answer_in_order, arguments, **named)
 
     async def atool(
         self, function: Callable[..., Any], arguments: Mapping[str, Any], **options: Unpack[ToolOptions]
     ) -> Any:
         """As `tool`."""
         named = self._named(function, options)
-        return await super().atool(self._answering(function, named), arguments, **named)
+        answer = self._answering(function, named)
+
+        async def answer_in_order(**given: Any) -> Any:
+            await self._apause(str(named["call_id"]))
+            result = answer(**given)
+            return await result if inspect.isawaitable(result) else result
+
+        return await super().atool(answer_in_order, arguments, **named)
 
     def _named(self, function: Callable[..., Any], options: ToolOptions) -> ToolOptions:
         """The options with a call id, and with the name that the tool has by itself."""
@@ -149,12 +185,14 @@ class ReplayedLoop(RecordedLoop):
     def approve(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
         """The recorded decision; somebody is only asked in the live part of a branch."""
         question = Question(self._journal, options)
+        self._pause(question.approval_id)
         # Whether it had lapsed when it was used was judged then, by the time of then.
         return question.decided(self._decision(question, ask))._replace(expires_at=None)
 
     async def aapprove(self, ask: Callable[[], Any], **options: Unpack[AskOptions]) -> Approval:
         """As `approve`."""
         question = await self._turn(Question, self._journal, options)
+        await self._apause(question.approval_id)
         answer = self._decision(question, ask)
         if inspect.isawaitable(answer):
             answer = await answer
