@@ -6,6 +6,7 @@ Shapes known: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses item
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal
 
 from ledger.protocols.tool_use import calls_in, results_in, text
@@ -99,6 +100,15 @@ class Turn:
 def turns_of(messages: Iterable[Any]) -> list[Turn]:
     """The turns of messages of any known protocol. Raises nothing on any JSON value."""
     return [turn for message in messages for turn in _turns(message) if turn.pieces]
+
+
+def with_whole_answers(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns with neighbours of the assistant's joined: an answer is one, whatever the number of its items."""
+    for role, group in groupby(turns, key=lambda turn: turn.role):
+        if role == "assistant":
+            yield Turn(role, tuple(piece for turn in group for piece in turn.pieces))
+        else:
+            yield from group
 
 
 def open_calls(turns: Iterable[Turn]) -> list[Call]:

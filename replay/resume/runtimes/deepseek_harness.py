@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,7 +16,7 @@ from replay.resume.point import Point
 from replay.resume.runtime import Resumption
 from replay.resume.runtimes._anthropic import REASONING_LOST
 from replay.resume.runtimes._openai import as_text
-from replay.resume.turns import Call, Other, Piece, Result, Text, Thought, Turn
+from replay.resume.turns import Call, Other, Piece, Result, Text, Thought, Turn, with_whole_answers
 
 __all__ = ["NAME", "TITLE", "resumption", "suits"]
 
@@ -86,16 +87,11 @@ class _Log:
 
     def take(self, turns: list[Turn]) -> None:
         """The events of a conversation: an answer is one message, whatever the number of its items."""
-        answer: list[Piece] = []
-        for turn in turns:
+        for turn in with_whole_answers(turns):
             if turn.role == "assistant":
-                answer += turn.pieces
-                continue
-            self._answer(answer)
-            answer = []
-            if turn.role == "user":
+                self._answer(turn.pieces)
+            elif turn.role == "user":
                 self._said(turn)
-        self._answer(answer)
         self._end_turn()
 
     def content(self) -> bytes:
@@ -118,7 +114,7 @@ class _Log:
             message = {"content": words, "source": {"kind": "user"}, "role": "user", "id": self._id()}
             self._add("user/message", message, surfaceOp="append")
 
-    def _answer(self, pieces: list[Piece]) -> None:
+    def _answer(self, pieces: Sequence[Piece]) -> None:
         content = [block for piece in pieces if (block := self._block(piece)) is not None]
         if not content:
             return

@@ -13,7 +13,7 @@ from replay.resume.point import Point
 from replay.resume.runtime import Resumption
 from replay.resume.runtimes._anthropic import REASONING_LOST
 from replay.resume.runtimes._openai import as_text
-from replay.resume.turns import Call, Other, Piece, Result, Text, Thought, Turn
+from replay.resume.turns import Call, Other, Piece, Result, Text, Thought, Turn, with_whole_answers
 
 __all__ = ["NAME", "TITLE", "resumption", "suits"]
 
@@ -82,16 +82,11 @@ class _Export:
         results = {
             piece.call_id: piece for turn in turns for piece in turn.pieces if isinstance(piece, Result)
         }
-        answer: list[Piece] = []
-        for turn in turns:
+        for turn in with_whole_answers(turns):
             if turn.role == "assistant":
-                answer += turn.pieces
-                continue
-            self._answer(answer, results)
-            answer = []
-            if turn.role == "user":
+                self._answer(turn.pieces, results)
+            elif turn.role == "user":
                 self._said(turn)
-        self._answer(answer, results)
 
     def value(self) -> dict[str, Any]:
         """The export."""
@@ -116,7 +111,7 @@ class _Export:
         if parts:
             self._asked = self._add({"role": "user", "agent": _AGENT, "model": self._model}, parts)
 
-    def _answer(self, pieces: list[Piece], results: dict[str | None, Result]) -> None:
+    def _answer(self, pieces: Sequence[Piece], results: dict[str | None, Result]) -> None:
         parts = [part for piece in pieces if (part := self._part(piece, results)) is not None]
         if not parts:
             return

@@ -1,6 +1,7 @@
 """pi: a session file, for `pi --session`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,7 +14,7 @@ from replay.resume.point import Point, stamp
 from replay.resume.runtime import Resumption
 from replay.resume.runtimes._anthropic import REASONING_LOST
 from replay.resume.runtimes._openai import as_text
-from replay.resume.turns import Call, Other, Piece, Result, Text, Thought, Turn
+from replay.resume.turns import Call, Other, Piece, Result, Text, Thought, Turn, with_whole_answers
 
 __all__ = ["NAME", "TITLE", "resumption", "suits"]
 
@@ -85,16 +86,11 @@ class _File:
 
     def take(self, turns: list[Turn]) -> None:
         """The entries of a conversation: an answer is one message, whatever the number of its items."""
-        answer: list[Piece] = []
-        for turn in turns:
+        for turn in with_whole_answers(turns):
             if turn.role == "assistant":
-                answer += turn.pieces
-                continue
-            self._answer(answer)
-            answer = []
-            if turn.role == "user":
+                self._answer(turn.pieces)
+            elif turn.role == "user":
                 self._said(turn)
-        self._answer(answer)
 
     def content(self) -> bytes:
         """The file."""
@@ -116,7 +112,7 @@ class _File:
         if words:
             self._message(role="user", content=words)
 
-    def _answer(self, pieces: list[Piece]) -> None:
+    def _answer(self, pieces: Sequence[Piece]) -> None:
         content = [block for piece in pieces if (block := self._block(piece)) is not None]
         if content:
             asks = any(block["type"] == "toolCall" for block in content)
