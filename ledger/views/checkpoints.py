@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from ledger.errors import LedgerError
+from ledger.events import Record
 from ledger.events.recovery import CheckpointTaken
 from ledger.store import EventStore
-from ledger.store.mapper import decode_record
 from ledger.views.view_file import ViewFile
 
 VERSION = 2
 """Number of what the rows mean: another number is another file."""
-
-_BATCH = 5000
 
 _TABLES = """
 create table if not exists checkpoints (
@@ -65,6 +62,8 @@ class CheckpointRow(NamedTuple):
 class CheckpointsView(ViewFile):
     """The list, in a file of its own. Use as a context manager, or call `close()`."""
 
+    _names = (CheckpointTaken.TYPE,)
+
     def __init__(self, home: Path, store: EventStore) -> None:
         name = f"checkpoints-v{VERSION}"
         super().__init__(home, store, name=name, script=_TABLES, tables=("checkpoints",))
@@ -73,42 +72,20 @@ class CheckpointsView(ViewFile):
         """The checkpoints of a session, in the order in which they were taken."""
         return list(map(CheckpointRow._make, self._connection.execute(SELECT, (_column(session),))))
 
-    def _batch(self) -> bool:
-        """Take in some checkpoints, in one transaction; whether there may be more."""
-        last = self._store.last_position()
-        with self._transaction():
-            position = self._checked_position()
-            if position >= last:
-                return False
-            found = self._store.recorder.select_notifications(
-                position, _BATCH, last, (CheckpointTaken.TYPE,), inclusive_of_start=False
-            )
-            rows = []
-            for row in found:
-                try:
-                    record = decode_record(row)
-                except LedgerError:
-                    continue  # `verify` names it
-                event = record.event
-                assert isinstance(event, CheckpointTaken)
-                rows.append(
-                    (
-                        _column(record.session),
-                        record.seq,
-                        _column(event.checkpoint_id),
-                        record.seq - 1 if event.seq is None else event.seq,
-                        event.taken_by,
-                        None if event.label is None else _column(event.label),
-                        None if event.files is None else event.files.digest,
-                        record.occurred_at or record.recorded_at,
-                    )
-                )
-            self._connection.executemany(
-                "insert or replace into checkpoints values (?, ?, ?, ?, ?, ?, ?, ?)", rows
-            )
-            more = len(found) == _BATCH
-            self._show(found[-1].id if more else last)
-        return more
+    def _take(self, record: Record) -> None:
+        event = record.event
+        assert isinstance(event, CheckpointTaken)
+        row = (
+            _column(record.session),
+            record.seq,
+            _column(event.checkpoint_id),
+            record.seq - 1 if event.seq is None else event.seq,
+            event.taken_by,
+            None if event.label is None else _column(event.label),
+            None if event.files is None else event.files.digest,
+            record.occurred_at or record.recorded_at,
+        )
+        self._connection.execute("insert or replace into checkpoints values (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _column(text: str) -> str:
