@@ -45,7 +45,7 @@ def object_storage() -> Iterator[str]:
 
 
 def _make_bucket(url: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with suppress(OSError), urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=10):
             return

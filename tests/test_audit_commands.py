@@ -119,6 +119,21 @@ def test_a_shell_script_gates_a_pipeline(tmp_path: Path, tampered: Path) -> None
         assert ran.stdout.strip() == said, ran.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_report_that_cannot_be_written_is_no_verdict(tmp_path: Path, tampered: Path) -> None:
+    """Neither "nothing found" nor "something is that bad": a pipeline can tell, and no traceback is in its log."""
+    run(tmp_path, "import", tampered)
+    code = "from webui.cli import main; main()"
+    asked = [sys.executable, "-c", code, "--home", str(tmp_path), "audit", *ONLY, "--fail-on", "high"]
+    for more in ([], ["--json"]):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [*asked, *more], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert done.returncode == 2
+        assert "No space left on device" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_sarif_is_valid_and_names_file_and_line(tmp_path: Path, tampered: Path) -> None:
     home, file = tmp_path / "home", tmp_path / "findings.sarif"
     record_session(home)
@@ -150,8 +165,8 @@ def test_audit_follow_tells_of_what_comes_and_stops_at_the_level(tmp_path: Path,
         output = follower.stdout
         reader = threading.Thread(target=lambda: deque(map(lines.put, output), maxlen=0))
         reader.start()
-        assert b"looking at what comes" in lines.get(timeout=60)
+        assert b"looking at what comes" in lines.get(timeout=120)
         run(home, "import", tampered)
-        assert b"control_tampering.control" in lines.get(timeout=60)
-        assert follower.wait(timeout=60) == 1
-        reader.join(timeout=60)
+        assert b"control_tampering.control" in lines.get(timeout=120)
+        assert follower.wait(timeout=120) == 1
+        reader.join(timeout=120)

@@ -1,5 +1,7 @@
 """`backtest` and `audit --rules`, as a user runs them."""
 
+import hashlib
+import json
 from pathlib import Path
 
 from tests.commands import answer, record_session, run
@@ -36,3 +38,51 @@ def test_a_mistake_in_a_rule_is_a_message_with_its_line(tmp_path: Path) -> None:
     result = run(tmp_path / "home", "backtest", bad)
     assert result.exit_code == 2 and "bad.yaml:6: if: expected a CEL expression" in result.stderr
     assert run(tmp_path / "home", "audit", "--rules", bad).exit_code == 2
+
+
+OLD = """
+rules:
+- {name: loud, title: Echo, severity: low, steps: [{call: echo}]}
+- {name: former, title: Echo of two, action: deny, steps: [{call: echo, if: "args.text == 'two'"}]}
+- {name: gone, title: Any, steps: [{call: "*"}]}
+"""
+NEW = """
+rules:
+- {name: loud, title: Echo, severity: high, action: deny, steps: [{call: echo, if: "args.text == 'one'"}]}
+- {name: renamed, title: Echo of two, action: deny, steps: [{call: echo, if: "args.text == 'two'"}]}
+- {name: fresh, title: Result, steps: [{result: echo}]}
+"""
+
+
+def test_the_difference_of_two_versions_is_told_by_rule_and_kept_with_the_same_bytes(tmp_path: Path) -> None:
+    home, new, old = tmp_path / "home", tmp_path / "rules.yaml", tmp_path / "old.yaml"
+    for text in ("one", "two"):
+        record_session(home, text, text=text)
+    new.write_text(NEW)
+    old.write_text(OLD)
+    told = answer(home, "backtest", new, "--against", old)
+    difference = told["difference"]
+    assert difference["rules"] == {
+        "added": ["fresh"],
+        "removed": ["gone"],
+        "renamed": {"former": "renamed"},
+        "changed": {"loud": ["severity", "action", "steps"]},
+        "untrusted_changed": False,
+    }
+    nothing = {"newly_matched": 0, "no_longer_matched": 0, "newly_blocked": 0, "no_longer_blocked": 0}
+    assert difference["by_rule"] == {
+        "fresh": nothing | {"newly_matched": 2},
+        "gone": nothing | {"no_longer_matched": 2},
+        "loud": nothing | {"no_longer_matched": 1, "newly_blocked": 1},
+    }
+    assert (difference["newly_matched"], difference["no_longer_matched"]) == (2, 3)
+    kept = Path(told["saved"]).read_bytes()
+    again = answer(home, "backtest", new, "--against", old)
+    assert again == told and Path(again["saved"]).read_bytes() == kept
+    lines = run(home, "events", "backtests", "--json").stdout.splitlines()
+    exported = [line for line in map(json.loads, lines) if line["type"] == "review.evidence_exported"]
+    assert {line["data"]["digest"] for line in exported} == {hashlib.sha256(kept).hexdigest()}
+    shown = run(home, "backtest", new, "--against", old, "--no-save").stdout
+    assert "rule former is named renamed now" in shown
+    assert "rule loud has changed: severity, action, steps" in shown
+    assert "1 newly blocked, 0 no longer blocked" in shown

@@ -230,16 +230,16 @@ def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path: Path) -> None:
         running.stdout.readline()
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(60) == 141
+        assert running.wait(120) == 141
 
 
 def test_the_program_as_a_process(tmp_path: Path) -> None:
     with process(tmp_path, "show", "nobody") as running:
-        output, errors = running.communicate(timeout=60)
+        output, errors = running.communicate(timeout=120)
     assert (running.returncode, output) == (2, b"")
     assert errors.startswith(b"loopledger: there is no ledger at")
     with process(tmp_path, "import", DAMAGED, env={"PYTHONIOENCODING": "ascii", "PATH": ""}) as running:
-        output, errors = running.communicate(timeout=60)
+        output, errors = running.communicate(timeout=120)
     assert (running.returncode, errors) == (0, b"")  # no progress bar where there is no terminal
 
 

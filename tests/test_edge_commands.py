@@ -1,6 +1,9 @@
 """`edges`, `scorecard` and `fleet`, as a user and a program run them."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,3 +108,33 @@ def test_fleet_says_when_there_is_nothing_to_compare(home: Path) -> None:
     assert told["runs"] > 1
     assert told["same_tasks"]["verdict"].startswith("too few")
     assert "AGENTS" in run(home, "fleet").stdout
+
+
+README = Path(__file__).parents[1] / "README.md"
+BY_DATA = {"actors", "decided", "reached", "contents", "outcomes", "failures", "facts", "by_severity"}
+"""Keys below which the keys are names out of the ledger, or are told in words."""
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    """All keys of a JSON value, but for those that are data."""
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield name
+            if name not in BY_DATA:
+                yield from keys_of(below)
+    elif isinstance(value, list):
+        for one in value:
+            yield from keys_of(one)
+
+
+@pytest.mark.parametrize(
+    "asked", [["audit", "--no-keep"], ["edges"], ["scorecard"], ["fleet"], ["detectors"]], ids=" ".join
+)
+def test_every_key_of_the_json_is_in_the_readme(home: Path, tmp_path: Path, asked: list[str]) -> None:
+    design = tmp_path / "graph.yaml"
+    design.write_text(DESIGN)
+    more = ["--designed", design] if asked == ["edges"] else []
+    told = json.loads(run(home, *asked, *more, "--json").stdout)
+    readme = README.read_text(encoding="utf-8")
+    missing = sorted({name for name in keys_of(told) if f'"{name}"' not in readme})
+    assert not missing, f"say in README.md what these keys of `{asked[0]} --json` are: {missing}"

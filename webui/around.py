@@ -70,6 +70,8 @@ def links_of(store: EventStore, record: Record) -> list[Link]:
     if isinstance(event, CompactionDone):
         query = f"a={record.seq - 1}&b={record.seq}&section=context"
         found.append(Link(name="context", told="what it took out", href=f"{base}/diff?{query}"))
+        href = f"{base}/constraints?at={record.seq}"
+        found.append(Link(name="constraints", told="which of them it kept, and which it lost", href=href))
     return found
 
 
@@ -111,9 +113,14 @@ def _sessions(store: EventStore, record: Record) -> list[Link]:
     found = []
     for field, name in names.items():
         other = getattr(record.event, field, None)
-        if isinstance(other, str) and other != record.session and store.head(other).seq:
+        if isinstance(other, str) and other != record.session and _is_there(store, other):
             found.append(Link(name=name, told=other, href=f"/sessions/{segment(other)}"))
     return found
+
+
+def _is_there(store: EventStore, session: str) -> bool:
+    """Whether the ledger has a session; a name with half a character is none of its own."""
+    return session == session.encode("utf-8", "replace").decode() and store.head(session).seq > 0
 
 
 def said_of(ledger: Ledger, record: Record) -> tuple[list[Link], list[Note]]:

@@ -19,7 +19,10 @@ PIECE = 4_000
 """Characters of a content that are shown at once, where a record has no other."""
 
 _SIZES = ((1, PIECE), (2, 3_000), (5, 1_500), (20, 500))
-_MOST_BYTES, _LEAST_BYTES = 12_000, 200
+MOST_BYTES = 12_000
+"""Bytes of a page that contents take at most."""
+
+_LEAST_BYTES, _AROUND = 120, 700
 _MOST_CONTENTS = 20
 _PARSED_BYTES = 256 * 1024
 _DEEPEST = 200
@@ -60,18 +63,23 @@ class Content(Context):
 
 
 def contents_of(
-    store: EventStore, record: Record, form: Form, path: str = "", piece: int = 0
+    store: EventStore,
+    record: Record,
+    form: Form,
+    path: str = "",
+    piece: int = 0,
+    room: int = MOST_BYTES,
 ) -> list[Content]:
-    """The contents of a record; of the one at `path` the given piece, of others the first."""
+    """The contents of a record; of the one at `path` the given piece, of others the first. `room`: bytes of a page."""
     refs = list(islice(references(record), _MOST_CONTENTS))
     size = next(size for most, size in _SIZES if len(refs) <= most)
     found: list[Content] = []
-    left = _MOST_BYTES
+    left = min(MOST_BYTES, room - _AROUND * len(refs))
     for name, ref in refs:
         content = _content(store, name, ref, form, piece if name == path else 0, size)
-        text = fit(content.text, left)
+        text = fit(content.text, max(_LEAST_BYTES, left))
         found.append(content.model_copy(update={"text": text, "is_cut": len(text) < len(content.text)}))
-        left = max(_LEAST_BYTES, left - weight(text))
+        left -= weight(text)
     return found
 
 

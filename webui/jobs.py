@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ledger.errors import LedgerError
 
-JobKind = Literal["import", "verify", "export", "audit", "backtest", "scorecard"]
+JobKind = Literal["import", "verify", "export", "audit", "backtest", "scorecard", "constraints"]
 """What can be done so."""
 
 _REMEMBERED = 50

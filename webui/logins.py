@@ -1,7 +1,9 @@
 """Who may look: one-time links, sessions of browsers, one token for programs. Keeps digests, never the secrets."""
 
+import contextlib
 import hashlib
 import hmac
+import os
 import secrets
 import threading
 import time
@@ -95,8 +97,12 @@ def read_token(path: Path, *, make: bool = False) -> str:
     try:
         if make and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path.touch(mode=0o600, exist_ok=True)
-            path.write_text(secrets.token_urlsafe(32) + "\n", encoding="ascii")
+            draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            draft.touch(mode=0o600)
+            draft.write_text(secrets.token_urlsafe(32) + "\n", encoding="ascii")
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)  # of two servers that start at once, one wins; nobody reads half of it
+            draft.unlink()
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"the token file {path} cannot be read: {error}") from error

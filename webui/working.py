@@ -30,9 +30,11 @@ from ledger.store import verify
 from ledger.views.backtesting import backtest, save
 from ledger.views.events import EventsView
 from ledger.views.findings import keep
+from ledger.views.findings_list import FindingsView
 from ledger.views.lake import LakeFollower, lake_feed
 from ledger.views.search import SearchView
 from ledger.views.sessions import SessionsView
+from ledger.views.standing import StandingView
 from replay.ahead import LEAST, Ahead
 from webui.scoring import score
 
@@ -44,6 +46,7 @@ _TOLD_EVERY_S = 0.2
 _PAUSE_S = 0.2
 _FOLDED_EVERY_S = 10.0
 _MOST_PROBLEMS = 2000
+_MOST_FAILED = 5
 
 
 def main() -> None:
@@ -156,9 +159,10 @@ def _audit(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:
     new = keep(ledger.recorder, report.findings)
     return {
         "sessions": report.sessions,
-        "detectors": len(detectors),
+        "detectors": len(report.detectors),
         "found": len(report.findings),
         "new": len(new),
+        "broken": [f"{one.detector}: {one.error}" for one in report.failures[:_MOST_FAILED]],
     }
 
 
@@ -181,6 +185,17 @@ def _scorecard(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, A
     )
 
 
+def _constraints(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Work out how the constraints of a session stood, and keep it for the pages."""
+    total = ledger.store.head(asked["session"]).seq
+    with StandingView(ledger.home, ledger.store) as view:
+        view.catch_up()
+        answer = view.work_out(
+            asked["session"], lambda seq: tell({"done": seq, "total": total, "note": "records"})
+        )
+    return {"seq": answer.seq, "rules": answer.rules, "cuts": answer.cuts}
+
+
 def _follow(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Keep lists, search index, states of long sessions and a lake up with the ledger, until the server ends."""
     del tell
@@ -191,6 +206,7 @@ def _follow(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, Any]
         contextlib.ExitStack() as stack,
         SessionsView(ledger.home, ledger.store) as sessions,
         EventsView(ledger.home, ledger.store, outline) as events,
+        FindingsView(ledger.home, ledger.store) as findings,
         SearchView(ledger.home, ledger.store) as index,
         contextlib.suppress(_LeftError),
     ):
@@ -200,6 +216,7 @@ def _follow(ledger: Ledger, asked: dict[str, Any], tell: Tell) -> dict[str, Any]
             _leave(position)
             sessions.catch_up(_leave)
             events.catch_up(_leave)
+            findings.catch_up(_leave)
 
         while True:
             try:
@@ -240,6 +257,7 @@ _KINDS: dict[str, Callable[[Ledger, dict[str, Any], Tell], dict[str, Any]]] = {
     "audit": _audit,
     "backtest": _backtest,
     "scorecard": _scorecard,
+    "constraints": _constraints,
     "follow": _follow,
 }
 

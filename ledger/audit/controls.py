@@ -14,7 +14,7 @@ _PATTERNS: tuple[tuple[Control, re.Pattern[str]], ...] = (
         re.compile(
             r"(^|/)\.(claude|codex|gemini|cursor|opencode|pi|agents?|kiro|qwen|windsurf)/hooks(/|$)"
             r"|(^|/)\.(claude|codex|cursor|gemini)/hooks\.json$"
-            r"|(^|/)\.git/hooks/"
+            r"|(^|/)\.git/hooks(/|$)"
             r"|(^|/)\.loopledger(/(?!queries/|detectors/)|$)"
             r"|(^|/)\.claude/(projects/.*\.jsonl|history\.jsonl)$"
             r"|(^|/)\.codex/(sessions/.*\.jsonl|history\.jsonl|log/.*)$"
@@ -36,7 +36,9 @@ _PATTERNS: tuple[tuple[Control, re.Pattern[str]], ...] = (
             r"|(^|/)\.(pi|qwen|kiro|factory|amp|cline|roo|continue|agents?)/"
             r"(settings|permissions?|config|policy|policies|allowlist)[^/]*\.(json|ya?ml|toml)$"
             r"|(^|/)(agent|tool|approval|sandbox)[-_.]?(permissions?|policy|policies|allowlist)\.(json|ya?ml|toml|rego)$"
-            r"|(^|/)\.mcp\.json$",
+            r"|(^|/)polic(y|ies)/([^/]*[-_.])?(agents?|tools?|llm|mcp)[^/]*\.(rego|cedar|ya?ml|json|toml)$"
+            r"|(^|/)\.mcp\.json$|(^|/)\.(cursor|vscode|roo|kiro|windsurf|amazonq|junie|gemini)/(settings/)?mcp(_config)?\.json$"
+            r"|(^|/)(claude_desktop_config|cline_mcp_settings|mcp_settings)\.json$",
             _FLAGS,
         ),
     ),
@@ -45,9 +47,9 @@ _PATTERNS: tuple[tuple[Control, re.Pattern[str]], ...] = (
         re.compile(
             r"(^|/)(AGENTS|CLAUDE|GEMINI|QWEN|AGENT)(\.local|\.override)?\.md$"
             r"|(^|/)\.(cursorrules|windsurfrules|clinerules|goosehints|aider\.conf\.yml)$"
-            r"|(^|/)\.(clinerules|windsurf/rules|cursor/rules|roo/rules[^/]*|kiro/steering|amazonq/rules)/"
+            r"|(^|/)\.(clinerules|windsurf/rules|cursor/rules|roo/rules[^/]*|kiro/steering|amazonq/rules)(/|$)"
             r"|(^|/)\.github/(copilot-instructions\.md|instructions/.*)$"
-            r"|(^|/)\.(claude|codex|opencode|agents?|gemini)/(agents|commands|skills|output-styles|prompts|rules|memory)/"
+            r"|(^|/)\.(claude|codex|opencode|agents?|gemini)/(agents|commands|skills|output-styles|prompts|rules|memory)(/|$)"
             r"|(^|/)\.claude/projects/.*/memory/|(^|/)SOUL\.md$|(^|/)\.letta/",
             _FLAGS,
         ),
@@ -60,8 +62,8 @@ _NOT_LIVE = re.compile(
 
 GUARDS = re.compile(
     r"(^|[^a-z])(guards?|guardian|guardrails?|watchdog|monitors?|sentinel|sentry-agent|audit(d|or|beat|-agent)?"
-    r"|falco|osqueryd?|sysmon|crowdstrike|loopledger|policyd?|enforcer|supervisor|firewalld?|sandboxd?|tripwire|apparmor"
-    r"|rsyslogd?|syslogd?|journald"
+    r"|falco|osqueryd?|sysmon|gatekeeper|kyverno|wazuh|tetragon|dlp|edr|crowdstrike|loopledger|policyd?|enforcer|supervisor|firewalld?|sandboxd?|tripwire|apparmor"
+    r"|rsyslogd?|syslogd?|journald|(egress|ingress|network|traffic|content|prompt|output)[-_]?(filter|proxy|gateway|policy)"
     r"|(agent|tool|session|llm|ai|claude|codex)[-_]?(mon|monitor|watch|watcher|guard|audit|tracer?|logger|logd|gate|proxy)"
     r")([^a-z]|$)",
     _FLAGS,
@@ -104,7 +106,7 @@ class Told(NamedTuple):
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _MUST = re.compile(
     r"\b(must|always|never|only|wrap|prefix|route|run (?:all|every)|shall|required?|mandatory|do not|don't|may not"
-    r"|not allowed|has to|have to|forbidden)\b",
+    r"|not allowed|has to|have to|forbidden|instead of|rather than)\b",
     _FLAGS,
 )
 _FORBIDS = re.compile(
@@ -119,7 +121,7 @@ _CONTROLS = re.compile(
     _FLAGS,
 )
 _PROCESS = re.compile(r"\b(process(es)?|services?|daemons?|containers?)\b", _FLAGS)
-_QUOTED = re.compile(r"[`\"'“]([^`\"'”\n]{1,80})[`\"'”]")
+_QUOTED = re.compile(r"(?:[`\"“]|(?<!\w)')([^`\"'”\n]{1,80})[`\"'”]")
 _BARE = re.compile(
     r"(?<![\w`])((?<=\bthe )\w+-[\w-]+(?= wrapper\b)"
     r"|(?:~|\.{1,2})?/?[\w.-]+(?:/[\w.*-]+)+|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service))(?![\w])"
@@ -134,6 +136,16 @@ _BEFORE_WRAPPER = re.compile(
     r"\b(through|via|with|using|uses?(?! of)|by|by calling|inside|under)\s+(?:only\s+)?(?:(?:the|our|a|an)\s+)?"
     r"(?:\w+\s+)?"
     r"(?:(?:wrapper|script|command|tool)\s+)?$",
+    _FLAGS,
+)
+_IS_ONLY = re.compile(r"^[`\"']?\s+is the only\b", _FLAGS)
+_THROUGH = re.compile(r"\b(must|has to|have to|shall|only|always|never)\b.*\b(through|via)\b", _FLAGS)
+_NOT_CALLED = re.compile(
+    r"\b(?:never|not|don't)\s+(?:ever\s+)?(?:call|run|use|invoke|execute)\s+([a-z][\w.-]*)(?:\s+(?:or|and)\s+([a-z][\w.-]*))?",
+    _FLAGS,
+)
+_NOT_DONE = re.compile(
+    r"\b(?:never|not|don't)\s+(ssh|scp|sftp|curl|wget|rsync|docker|kubectl|helm|psql|mysql|git\s+push|git\s+commit)\b",
     _FLAGS,
 )
 _CLAUSE = re.compile(r"[;:,.]|\bbut\b|\band\b", _FLAGS)
@@ -151,7 +163,7 @@ _OPERATIONS = re.compile(
 )
 _GENERAL = frozenset(
     "shell bash terminal of the other external system tool such cli console command-line your command commands it they"
-    " them this that these those everything all anything calls requests operations".split()
+    " them this that these those everything all anything calls requests operations and or use".split()
 )
 _COMMANDS = re.compile(r"\b(shell |bash |terminal )?commands?\b", _FLAGS)
 _SOME_COMMANDS = re.compile(
@@ -159,7 +171,7 @@ _SOME_COMMANDS = re.compile(
 )
 _DIRECTLY = re.compile(
     r"\b(?:never|not|don't|mustn't)\s+(?:ever\s+)?(?:call|run|use|invoke|execute)\s+(?:the\s+)?"
-    r"([A-Za-z][\w./-]*(?:\s+[\w-]+)?)\s+(?:directly|yourself|on your own|by hand|manually)\b",
+    r"[`\"']?([A-Za-z][\w./-]*(?:\s+[\w-]+)?)[`\"']?\s+(?:directly|yourself|on your own|by hand|manually)\b",
     _FLAGS,
 )
 _INSTEAD = re.compile(r"\b(?:instead of|rather than)\s+(?:plain\s+|bare\s+|raw\s+)?([a-z][\w.-]*)\b", _FLAGS)
@@ -169,8 +181,43 @@ _ONLY_VIA = re.compile(
     r"(?:be\s+(?:only\s+|always\s+)?(?:run|called|invoked|executed|used)|go)\s+(?:only\s+)?(?:through|via|with|using|by)\b",
     _FLAGS,
 )
+_BANNED = re.compile(
+    r"\s(?:is|are)\s+(?:strictly\s+)?(?:forbidden|not allowed|prohibited|banned|off limits)\b", _FLAGS
+)
+_VERB_OF_GIT = re.compile(r"\bfor\s+(?:every|all|each|any)?\s*(push|commit|merge|rebase)(?:e?s)?\b", _FLAGS)
+_CLASSES = (
+    # what people call by its purpose, and the programs that do it
+    (
+        re.compile(
+            r"\bHTTPS? (requests?|calls?|traffic)\b|\bweb requests?\b|\bdownloads?\b|\bnetwork (requests?|access)\b"
+            r"|\boutbound (requests?|traffic|calls?)\b",
+            _FLAGS,
+        ),
+        ("curl", "wget"),
+    ),
+    (
+        re.compile(
+            r"\b(connect\w*|access\w*|quer(y|ies|ying)|talk\w*|reach\w*)\b[^.]{0,30}\bdatabases?\b"
+            r"|\bdatabases? (access|quer(y|ies)|connections?|calls?)\b",
+            _FLAGS,
+        ),
+        ("psql", "mysql", "sqlcmd", "mongosh", "redis-cli", "pg_dump", "mysqldump"),
+    ),
+    (
+        re.compile(
+            r"\b(deletions?|deleting|removals?|removing) (of )?(any )?files?\b|\bfile deletions?\b", _FLAGS
+        ),
+        ("rm",),
+    ),
+)
+_OTHER_TOOLS = frozenset(
+    "pnpm npm npx yarn bun bunx uv uvx pip pip3 pipx poetry pdm hatch conda rg fd bat eza podman python python3 pytest"
+    " ruff eslint biome prettier deno cargo go gh git tsx vitest jest nox tox".split()
+)
+"""Tools that people prefer to others; none of them wraps the other."""
 _LONGEST = 100_000
 _LONGEST_SENTENCE = 1000
+_LONGEST_LIST = 60
 
 
 def told_by(text: str) -> Told:
@@ -212,21 +259,29 @@ def _is_thing(name: str, *, is_process: bool) -> bool:
 
 
 def _mandate(sentence: str) -> Mandate | None:
-    if not (_GUARDED.search(sentence) or _DIRECTLY.search(sentence)) or not _MUST.search(sentence):
+    if not _MUST.search(sentence):
+        return None
+    is_guarded = bool(_GUARDED.search(sentence) or _DIRECTLY.search(sentence))
+    if not is_guarded and not any(one.search(sentence) for one in (_INSTEAD, _ONLY_VIA, _BANNED, _THROUGH)):
         return None
     wrapper: str | None = None
     programs: list[str] = []
     for place, name in sorted(_names(sentence)):
         before = sentence[:place]
         is_refused = bool(_NEGATED.search(_CLAUSE.split(before)[-1]))
-        if wrapper is None and not is_refused and _BEFORE_WRAPPER.search(before):
+        is_only = _IS_ONLY.search(sentence[place:].partition(name)[2]) is not None
+        if wrapper is None and not is_refused and (is_only or _BEFORE_WRAPPER.search(before)):
             wrapper = name.partition(" -- ")[0].partition("<")[0].strip()
         else:
             programs.append(name)
-    if wrapper is None or not _is_command(wrapper):
+    if wrapper is None or not _is_command(wrapper) or wrapper.split()[0] in _OTHER_TOOLS:
+        return None
+    if not is_guarded and not re.search(r"[/_-]|^(make|just|npm run|task) ", wrapper):
         return None
     named = [name for name in programs if _is_command(name) and name != wrapper]
     wrapped = tuple(named or _bare_programs(sentence))
+    if wrapped == ("git",) and (verb := _VERB_OF_GIT.search(sentence)) is not None:
+        wrapped = (f"git {verb[1].lower()}",)
     is_for_all = bool(_EVERY.search(sentence) or _COMMANDS.search(sentence))
     if not wrapped and (not is_for_all or _SOME_COMMANDS.search(sentence)):
         return None
@@ -239,7 +294,15 @@ def _bare_programs(sentence: str) -> list[str]:
         return [f"git {verb.lower()}" for verb in verbs]
     names = [name for pattern in (_OPERATIONS, _DIRECTLY, _INSTEAD) for name in pattern.findall(sentence)]
     names += (one or other for one, other in _ONLY_VIA.findall(sentence))
-    return [name.lower() for name in names if name.lower() not in _GENERAL]
+    for banned in _BANNED.finditer(sentence):
+        clause = re.split(r"[;:.]", sentence[: banned.start()])[-1]
+        names += re.findall(r"[a-z][\w.-]*", clause[-_LONGEST_LIST:], _FLAGS)
+    names += (" ".join(name.split()) for name in _NOT_DONE.findall(sentence))
+    names += (name for both in _NOT_CALLED.findall(sentence) for name in both if name)
+    found = [name.lower() for name in dict.fromkeys(names) if name.lower() not in _GENERAL]
+    return found or [
+        program for words, programs in _CLASSES if words.search(sentence) for program in programs
+    ]
 
 
 def _is_command(name: str) -> bool:

@@ -27,9 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from ledger.audit.detector import Detector, Given
 from ledger.audit.discovery import digest_of
 from ledger.audit.edge_fold import READS, Crossing, EdgeFold
-from ledger.audit.edges import Edge, Kind, Name
+from ledger.audit.edges import AGENT_KINDS, Edge, Kind, Name, spellings
 from ledger.audit.finding import Found
-from ledger.effects.policy import load_policy_as
+from ledger.effects.yaml_file import read_yaml
 from ledger.events import Record
 from ledger.events.canonical import canonical_json
 from ledger.events.delegation import DelegationStarted
@@ -87,6 +87,10 @@ class DesignedEdge(BaseModel):
             and fnmatchcase(name.target, self.target)
         )
 
+    def _may_use(self, tool: str) -> bool:
+        """Whether the agent behind it may use a tool, however the design spells that of a server."""
+        return any(fnmatchcase(name, one) for name in spellings(tool) for one in self.tools or ())
+
     def exceeded(self, edge: Edge) -> list[str]:
         """What an edge of one run did beyond it."""
         told = []
@@ -94,7 +98,7 @@ class DesignedEdge(BaseModel):
         if self.may is not None and (beyond := [one for one in reached if one not in self.may]):
             told.append(f"reached {', '.join(beyond)}; may reach {', '.join(self.may) or 'nothing'}")
         if self.tools is not None:
-            more = sorted(tool for tool in edge.used if not any(fnmatchcase(tool, one) for one in self.tools))
+            more = sorted(tool for tool in edge.used if not self._may_use(tool))
             if more:
                 told.append(f"the agent behind it used {', '.join(more[:5])}, which it may not")
         if self.at_once is not None and edge.at_once > self.at_once:
@@ -120,10 +124,15 @@ class Design(BaseModel):
         """The edge of the design that is about one that ran."""
         return next((one for one in self.edges if one.fits(name)), None)
 
+    def is_turned(self, name: Name) -> bool:
+        """Whether an edge between agents that is not designed is designed the other way round."""
+        other = Name(name.target, name.kind, name.source)
+        return name.kind in AGENT_KINDS and self.edge_for(other) is not None
+
 
 def load_design(path: Path) -> Design:
-    """Read a design. Raises InputError that names the file, the place and what was expected."""
-    return load_policy_as(Design, path)
+    """Read a design. Raises InputError that names the line, what was expected and what was found."""
+    return read_yaml(Design, path)
 
 
 @dataclass
@@ -132,6 +141,9 @@ class Difference:
 
     undesigned: dict[Name, list[str]] = field(default_factory=dict)
     """Edges that ran and are not designed, with the first places of their use."""
+
+    turned: set[Name] = field(default_factory=set)
+    """Those of them that are designed the other way round."""
 
     unused: list[DesignedEdge] = field(default_factory=list)
     """Edges that are designed and never ran."""
@@ -148,7 +160,13 @@ class Difference:
         """The documented form."""
         return {
             "undesigned": [
-                {"from": name.source, "kind": name.kind, "to": name.target, "places": places}
+                {
+                    "from": name.source,
+                    "kind": name.kind,
+                    "to": name.target,
+                    "places": places,
+                    "turned": name in self.turned,
+                }
                 for name, places in self.undesigned.items()
             ],
             "unused": [{"from": one.source, "kind": one.kind, "to": one.target} for one in self.unused],
@@ -167,6 +185,8 @@ def difference(design: Design, runs: Iterable[Iterable[Edge]]) -> Difference:
             designed = design.edge_for(edge.name)
             if designed is None:
                 places = found.undesigned.setdefault(edge.name, [])
+                if design.is_turned(edge.name):
+                    found.turned.add(edge.name)
                 places.extend(edge.places[: max(0, 5 - len(places))])
                 continue
             used.add(designed)
@@ -220,9 +240,9 @@ class Watch:
         edge = crossing.edge
         designed = self._design.edge_for(edge.name)
         if designed is None:
-            yield from self._once(
-                "undesigned", edge, seq, f"{edge.name} ran, and the design has no such edge"
-            )
+            turned = "; it has one the other way round" if self._design.is_turned(edge.name) else ""
+            told = f"{edge.name} ran, and the design has no such edge{turned}"
+            yield from self._once("undesigned", edge, seq, told)
             return
         what = [("secret", "a secret crossed")] if designed.secrets is False and crossing.secrets else []
         if designed.may is not None and crossing.reached is not None and crossing.reached not in designed.may:

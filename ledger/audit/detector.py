@@ -57,7 +57,8 @@ class Detector:
     """What it cannot see."""
 
     reads: tuple[str, ...]
-    """For a fold: the events that it wants, by stored name, all if empty. For a query: the tables."""
+    """For a fold: the events that it wants, by stored name, all if empty. For a query: the tables; where it names
+    events, too, its answer rests on no others than these and those of the tables."""
 
     source: str
     """Where the idea comes from."""
@@ -82,3 +83,18 @@ class Detector:
 
     is_own: bool = False
     """Whether it is the user's own, and neither shipped nor installed."""
+
+    is_live: bool = True
+    """Whether it looks at sessions while they run; not where it compares sessions: those that ended are not seen."""
+
+    is_shipped: bool = False
+    """Whether it is one of ours: those of others are not let keep ours waiting."""
+
+    broken: str | None = None
+    """Why it cannot be used: it has neither query nor fold then. None: it can."""
+
+    @classmethod
+    def unusable(cls, name: str, place: str, error: str) -> "Detector":
+        """What stands for a file that is no detector, so that it is told of and the others run."""
+        title, misses = "Cannot be used", "Everything, as long as it cannot be used."
+        return cls(name, title, "info", error, misses, (), "-", "trajectory", False, "", place, broken=error)

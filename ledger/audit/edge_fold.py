@@ -2,10 +2,10 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ledger.audit.edges import MOST_PLACES, Edge, Name, Secret, secrets_in, tool_edge
+from ledger.audit.edges import MOST_PLACES, Edge, Name, Secret, offered_names, secrets_in, tool_edge
 from ledger.audit.reader import Reader
 from ledger.effects.classes import classify
 from ledger.events import ContentRef, Event, Record
@@ -37,6 +37,7 @@ OTHERS = "(others)"
 
 _MOST_EDGES = 2000
 _MOST_CALLS = 10_000
+_MOST_TOLD = 1000
 
 
 @dataclass
@@ -51,7 +52,10 @@ class _Use:
     actor: str | None
     secrets: list[Secret]
     is_open: bool = True
-    has_result: bool = False
+    result: ContentRef | None = None
+    outcome: str | None = None
+    ms: int | None = None
+    told: list[str] = field(default_factory=list)
 
 
 class Crossing(NamedTuple):
@@ -136,8 +140,8 @@ class EdgeFold:
             case (
                 ToolCallStarted() | ApprovalAsked() | ApprovalDecided() | CredentialUsed() | EffectDone()
             ) if event.call_id is not None:
-                if use := self._calls.get(event.call_id):
-                    _tell(use.edge, event)
+                if use := self._calls.get(event.call_id) or self._handing.get(event.call_id):
+                    _tell(use, event)
             case DelegationStarted():
                 return self._handed_over(record, event)
             case DelegationReturned():
@@ -163,8 +167,10 @@ class EdgeFold:
         if event.purpose not in ("main", "sub-agent", "unknown"):
             return
         self._asked_model = True
-        if event.tools is None:
-            if event.completeness != "body" or any(part.startswith("tools") for part in event.not_seen):
+        if any(part.startswith("tools") for part in event.not_seen):
+            self.offered = None
+        elif event.tools is None:
+            if event.completeness != "body":
                 self.offered = None
         elif event.tools.digest != self._toolset and self.offered is not None:
             self._toolset = event.tools.digest
@@ -176,13 +182,20 @@ class EdgeFold:
             name = Name(name.source, name.kind, OTHERS)
         return self.edges.setdefault(name, Edge(name))
 
-    def _begin(self, record: Record, name: Name, content: ContentRef | None, was_offered: bool) -> _Use:
+    def _begin(
+        self,
+        record: Record,
+        name: Name,
+        content: ContentRef | None,
+        was_offered: bool,
+        actor: str | None = None,
+    ) -> _Use:
         edge = self._edge(name)
         edge.uses += 1
         edge.depth = max(edge.depth, record.depth)
         if len(edge.places) < MOST_PLACES:
             edge.places.append(record.place)
-        actor = None if record.actor is None else record.actor.kind
+        actor = actor or (None if record.actor is None else record.actor.kind)
         if actor is not None:
             edge.actors[actor] += 1
         if not was_offered and len(edge.not_offered) < MOST_PLACES:
@@ -239,15 +252,19 @@ class EdgeFold:
         edge = use.edge
         self._close(use)
         edge.outcomes[event.outcome] += 1
+        if use.outcome is not None:  # told again, after a question say: the last word counts
+            edge.outcomes[use.outcome] -= 1
+        use.outcome = event.outcome
         if event.duration_ms is not None:
             edge.ms += event.duration_ms
-            edge.timed += 1
+            edge.timed += use.ms is None
+            use.ms = (use.ms or 0) + event.duration_ms
         self._result(use, event.result)
 
     def _result(self, use: _Use, content: ContentRef | None) -> None:
         """What came back: told by the call, by the return of what was handed over, or by both."""
-        if content is not None and not use.has_result:
-            use.has_result = True
+        if content is not None and use.result is None:
+            use.result = content
             use.edge.results += 1
             use.edge.bytes_back += content.size
             self._crossed(use.edge, content, use.edge.secrets_back)
@@ -263,21 +280,15 @@ class EdgeFold:
         if event.how == "message" and event.to_session is None:
             is_foreign = record.source is None or record.source.format == "a2a-messages"
             kind = "a2a" if is_foreign else "delegation"
-        name = Name(self.agent, kind, event.to_agent or "?")
-        if event.call_id is not None and (call := self._calls.pop(event.call_id, None)) is not None:
+        call = None if event.call_id is None else self._calls.pop(event.call_id, None)
+        source = self.agent if call is None else call.edge.name.source
+        name = Name(source, kind, event.to_agent or "?")
+        if call is not None:
             self._take_back(call)
-            payload = event.payload
-            use = self._begin(record, name, payload, was_offered=True)
-            if payload is None and call.kind is not None:
-                use.edge.arguments += 1
-                use.edge.bytes_out += call.size
-                use.edge.largest = max(use.edge.largest, call.size)
-                use.edge.contents[call.kind] += 1
-                use.edge.secrets_out.update(call.secrets)
-                use.secrets = call.secrets
-        else:
-            use = self._begin(record, name, event.payload, was_offered=True)
+        use = self._begin(record, name, event.payload, True, None if call is None else call.actor)
         edge = use.edge
+        if call is not None:
+            self._take_over(use, call, has_payload=event.payload is not None)
         if event.call_id is not None:
             self.by_call[event.call_id] = edge
             self._handing[event.call_id] = use
@@ -306,6 +317,19 @@ class EdgeFold:
         """Uses of edges to agents that are open now."""
         return sum(count for name, count in self._open.items() if name.kind in ("delegation", "a2a"))
 
+    def _take_over(self, use: _Use, call: _Use, *, has_payload: bool) -> None:
+        """What the call that handed over carried, and what was told of it, goes to the edge to the agent."""
+        edge = use.edge
+        if not has_payload and call.kind is not None:
+            edge.arguments += 1
+            edge.bytes_out += call.size
+            edge.largest = max(edge.largest, call.size)
+            edge.contents[call.kind] += 1
+            edge.secrets_out.update(call.secrets)
+            use.secrets = call.secrets
+        edge.tell(call.told)
+        self._result(use, call.result)
+
     def _take_back(self, use: _Use) -> None:
         """A use of a tool was the handing over to an agent."""
         edge = use.edge
@@ -324,6 +348,18 @@ class EdgeFold:
         if use.reached is not None:
             edge.reached[use.reached] -= 1
         edge.secrets_out.subtract(use.secrets)
+        edge.tell(use.told, -1)
+        if use.outcome is not None:
+            edge.outcomes[use.outcome] -= 1
+        if use.ms is not None:
+            edge.ms -= use.ms
+            edge.timed -= 1
+        if use.result is not None:
+            edge.results -= 1
+            edge.bytes_back -= use.result.size
+            edge.contents[use.result.kind] -= 1
+            if self._reader is not None:
+                edge.secrets_back.subtract(secrets_in(self._reader.text(use.result)))
 
     def _came_back(self, event: DelegationReturned) -> None:
         use = self._handed.get(event.delegation_id)
@@ -337,35 +373,23 @@ class EdgeFold:
         self._result(use, event.result)
 
 
-def _tell(edge: Edge, event: Event) -> None:
+def _tell(use: _Use, event: Event) -> None:
     """Something more about a use."""
     match event:
         case ToolCallStarted():
-            edge.started += 1
+            told = "started"
         case ApprovalAsked():
-            edge.asked += 1
+            told = "asked"
         case ApprovalDecided():
-            edge.decided[f"{event.outcome} by {event.decided_by}"] += 1
+            told = f"{event.outcome} by {event.decided_by}"
         case CredentialUsed():
-            edge.note(edge.handles, event.handle)
+            use.edge.note(use.edge.handles, event.handle)
+            return
         case EffectDone():
-            edge.note(edge.targets, event.target)
+            use.edge.note(use.edge.targets, event.target)
+            return
         case _:
-            pass
-
-
-def offered_names(tools: Any) -> set[str] | None:
-    """Names in a list of tool schemas of any protocol; None where it cannot be read."""
-    if not isinstance(tools, list):
-        return None
-    names: set[str] = set()
-    for tool in tools:
-        if not isinstance(tool, dict) or tool.get("type") == "mcp":  # whose tools the provider looks up
-            return None
-        declared = tool.get("functionDeclarations") or tool.get("function_declarations") or [tool]
-        for one in declared if isinstance(declared, list) else ():
-            inner = one.get("function", one) if isinstance(one, dict) else None
-            if not isinstance(inner, dict):
-                return None
-            names.add(str(inner.get("name") or inner.get("type") or next(iter(inner), "")))
-    return names
+            return
+    if len(use.told) < _MOST_TOLD:
+        use.told.append(told)
+        use.edge.tell([told])

@@ -81,7 +81,7 @@ class Edge:
     reached: Counter[EffectClass] = field(default_factory=Counter)
     """Uses, or for an agent its own tool calls, by class of effect."""
     used: set[str] = field(default_factory=set)
-    """For an agent: the tools that it used."""
+    """For an agent: the tools that it used; those of a server as `server/tool`."""
     targets: set[str] = field(default_factory=set)
     """What it was done on, where the record says it without a content: paths, hosts, tables."""
     handles: set[str] = field(default_factory=set)
@@ -149,6 +149,17 @@ class Edge:
         if text and len(notes) < _MOST_NOTES:
             notes.add(text[:200])
 
+    def tell(self, told: list[str], sign: int = 1) -> None:
+        """What was told of a use: that it started, that somebody was asked, or an answer. -1 takes it back."""
+        for what in told:
+            match what:
+                case "started":
+                    self.started += sign
+                case "asked":
+                    self.asked += sign
+                case _:
+                    self.decided[what] += sign
+
     def missing(self) -> list[str]:
         """What evidence of it is not there."""
         told = []
@@ -205,8 +216,13 @@ class Edge:
         told = []
         if self.not_offered:
             told.append("a tool was used that no request had offered")
-        if self.is_to_agent and self.may is not None and (more := sorted(self.used - self.may)):
-            told.append(f"the agent behind it used what was not offered to it: {', '.join(more[:5])}")
+        if self.is_to_agent and self.may is not None:
+            may = self.may
+            more = [
+                one for one in sorted(self.used) if may.isdisjoint((*spellings(one), one.rpartition("/")[2]))
+            ]
+            if more:
+                told.append(f"the agent behind it used what was not offered to it: {', '.join(more[:5])}")
         budget = None if self.budget_usd is None else self.budget_usd * self.uses
         if budget is not None and self.cost_usd is not None and self.cost_usd > budget:
             told.append(f"it cost {self.cost_usd} USD of a budget of {self.budget_usd} USD a use")
@@ -249,7 +265,7 @@ class Edge:
                         "out": self.secrets_out[secret],
                         "back": self.secrets_back[secret],
                     }
-                    for secret in sorted((+self.secrets_out).keys() | self.secrets_back.keys())
+                    for secret in sorted((+self.secrets_out).keys() | (+self.secrets_back).keys())
                 ],
             },
             "cost": {
@@ -296,3 +312,26 @@ def tool_edge(tool: str, server: str | None) -> tuple[Kind, str]:
         named, _, own = tool.removeprefix("mcp__").partition("__")
         return "mcp", f"{server or named}/{own}"
     return ("tool", tool) if server is None else ("mcp", f"{server}/{tool}")
+
+
+def offered_names(tools: Any) -> set[str] | None:
+    """Names in a list of tool schemas of any protocol; None where it cannot be read."""
+    if not isinstance(tools, list):
+        return None
+    names: set[str] = set()
+    for tool in tools:
+        if not isinstance(tool, dict) or tool.get("type") == "mcp":  # whose tools the provider looks up
+            return None
+        declared = tool.get("functionDeclarations") or tool.get("function_declarations") or [tool]
+        for one in declared if isinstance(declared, list) else ():
+            inner = one.get("function", one) if isinstance(one, dict) else None
+            if not isinstance(inner, dict):
+                return None
+            names.add(str(inner.get("name") or inner.get("type") or next(iter(inner), "")))
+    return names
+
+
+def spellings(tool: str) -> set[str]:
+    """All names by which a tool of the record may be meant: `server/tool` is `mcp__server__tool`, too."""
+    server, slash, own = tool.partition("/")
+    return {tool, f"mcp__{server}__{own}"} if slash else {tool}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ledger.audit.actions import CHECKS, Actions
 from ledger.audit.detector import Detector
+from ledger.audit.failure import Failure
 from ledger.audit.finding import SEVERITIES, Finding
 from ledger.audit.intervals import Share
 from ledger.events.review import Severity
@@ -40,6 +41,9 @@ class Report:
     detectors: list[Detector]
     """Those that ran."""
 
+    failures: list[Failure] = field(default_factory=list)
+    """Those that could not be used, or broke: what they would have found is missing."""
+
     sessions: int = 0
     """Sessions looked at."""
 
@@ -73,6 +77,7 @@ class Report:
         shown = self.findings if everything else self.open()
         told: dict[str, Any] = {
             "findings": [one.as_json(self.verdicts.get(one.id)) for one in shown],
+            "failed": [one.as_json() for one in self.failures],
             "metrics": self.metrics(),
         }
         if self.missing is not None:

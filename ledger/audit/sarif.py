@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ledger.audit.detector import Detector
+from ledger.audit.failure import Failure
 from ledger.audit.finding import Finding
 from ledger.events.review import Severity
 
@@ -45,12 +46,15 @@ def sarif(
     verdicts: Mapping[str, str],
     place_of: Callable[[str, int], Place | None],
     version: str,
+    failures: Iterable[Failure] = (),
 ) -> dict[str, Any]:
     """One run with a rule for each kind of suspicion and a result for each finding.
 
     `place_of` tells where a record of a session was read; a record that was in no file lies in `ledger/SESSION`, at the
-    line of its seq. A finding that people judged to be no cause for alarm is there, suppressed.
+    line of its seq. A finding that people judged to be no cause for alarm is there, suppressed. Detectors that failed
+    are notifications of a run that was no success.
     """
+    told = [{"level": "error", "message": {"text": f"{one.detector}: {one.error}"}} for one in failures]
     shown = list(findings)
     by_name = {detector.name: detector for detector in detectors}
     names = sorted({finding.detector for finding in shown} | set(by_name))
@@ -62,6 +66,7 @@ def sarif(
         "runs": [
             {
                 "tool": {"driver": {"name": "loopledger", "version": version, "rules": rules}},
+                "invocations": [{"executionSuccessful": not told, "toolExecutionNotifications": told}],
                 "columnKind": "unicodeCodePoints",
                 "results": [
                     _result(finding, index[finding.detector], verdicts.get(finding.id), place_of)

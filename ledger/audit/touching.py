@@ -1,61 +1,67 @@
-"""What a tool call changes in files and runs as programs, by its name and arguments. In doubt it says nothing."""
+"""What a call touches: files that it writes, removes or makes unusable, by its name and arguments. In doubt it says
+nothing.
+"""
 
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ledger.effects.classes import command_in
-from ledger.effects.shell import simple_commands, unwrapped
+from ledger.audit.scripts import PATH_FIELDS, Command, commands, normal, shell_command, without_documents
+from ledger.effects.shell import sql_class
 from ledger.effects.words import words_of
 
-_PATH_FIELDS = (
-    "file_path",
-    "path",
-    "notebook_path",
-    "filename",
-    "filepath",
-    "target_file",
-    "file",
-    "uri",
-    "dest",
-)
 _FOLDER_FIELDS = ("workdir", "cwd", "working_directory", "working_dir")
+_WHOLE_FIELDS = ("content", "file_text")
 _CONTENT_FIELDS = (
-    "content",
-    "new_string",
-    "new_str",
-    "file_text",
-    "new_source",
-    "text",
-    "insert_text",
-    "edits",
+    *_WHOLE_FIELDS,
+    *("new_string", "new_str", "newString", "newText", "new_text", "new_source", "text", "insert_text"),
 )
+_REPLACED_FIELDS = ("old_string", "old_str", "oldString", "oldText", "old_text")
 _CHANGING = frozenset(
     "write edit create update replace insert append save patch delete remove rename move multi multiedit modify"
     " overwrite put apply str".split()
 )
 _LOOKING = frozenset({"view", "read", "list", "search", "get", "undo_edit"})
 _LONGEST = 200_000
-_LONGEST_PATH = 4096
 _MOST_WORDS = 500
-_HERE = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
-_PATCH_LINE = re.compile(r"^\*\*\* (Add|Update|Delete|Move to)(?: File)?: (.+)$", re.MULTILINE)
-_DIFF_LINE = re.compile(r"^\+\+\+ (?:b/)?(\S+)", re.MULTILINE)
+_PATCH_LINE = re.compile(r"^\*\*\* (Add|Update|Delete|Move to)(?: File)?: (.+)$")
+_DIFF_LINE = re.compile(r"^\+\+\+ (?:b/)?(\S+)")
+_DIFF_OLD = re.compile(r"^--- (?:a/)?(\S+)")
 _IN_CODE = re.compile(
     r"open\(\s*[rbu]?['\"]([^'\"]+)['\"]\s*,\s*['\"][wax+]"
-    r"|(?:Path|writeFileSync|writeFile|appendFileSync|appendFile|unlinkSync|unlink|rmSync|remove|rmtree|rename|truncate"
+    r"|(?:writeFileSync|writeFile|appendFileSync|appendFile|unlinkSync|unlink|rmSync|remove|rmtree|rename|truncate"
     r"|chmod)\(\s*['\"]([^'\"]+)['\"]"
 )
+_WRITES_IN_CODE = re.compile(
+    r"\.(write_text|write_bytes|write|writelines|unlink|rename|replace|touch|chmod|symlink_to|save)\("
+    r"|shutil\.(copy\w*|move|rmtree)\(|os\.(remove|rename|replace|unlink|chmod|symlink)\(|(write|append)File(Sync)?\("
+    r"|open\([^)]*,\s*['\"][wax+]|File\.write|fs\.(cp|rename|rm|unlink)"
+)
+_READ_IN_CODE = re.compile(
+    r"(?:open\(\s*(['\"])([^'\"]+)\1\s*(?:,\s*['\"]r[bt]?['\"]\s*)?\)"
+    r"|Path\(\s*(['\"])([^'\"]+)\3\s*\)\.read_\w+|read(?:File|FileSync)\(\s*(['\"])([^'\"]+)\5)"
+)
+_LITERAL = re.compile(r"['\"]([~\w./-]*[/.][\w./-]+)['\"]")
+_SUBSTITUTES = re.compile(r"^(?:\d+|/[^/]*/)?s(.)(.*?)(?<!\\)\1(.*?)(?<!\\)\1[gimI0-9]*$", re.DOTALL)
+_DELETES_LINES = re.compile(r"^/(.+)/d$")
 _TAKEN_AWAY = re.compile(r"-[rwxXst]+")
 _NOT_TO_RUN = re.compile(r"[ugoa]*-[rwst]*x[rwst]*|0?[0246]{3}")
 _CODE_RUNNERS = frozenset({"python", "python3", "node", "ruby", "perl", "deno", "bun", "osascript", "php"})
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
-_TO_ALL = frozenset({"rm", "unlink", "shred", "truncate", "touch", "tee", "rmdir", "chattr"})
+_DELETERS = frozenset({"rm", "unlink", "shred", "rmdir"})
+_EMPTIERS = frozenset({"truncate", "touch", "tee", "chattr", "sponge"})
 _TO_LAST = frozenset({"cp", "install", "ln", "rsync", "scp"})
-_NESTED = 3
+_EDITORS = frozenset({"ed", "ex", "vi", "vim", "nvim", "emacs"})
+_IS_SCRIPTED = re.compile(r"(^|\s)(-es?s?|-c|\+\S|--cmd|--batch|-s)\b")
+_SAYS = frozenset({"echo", "printf", "cat"})
+_SETTINGS_OF = {
+    "claude": "~/.claude.json",
+    "codex": "~/.codex/config.toml",
+    "gemini": "~/.gemini/settings.json",
+    "cursor-agent": "~/.cursor/mcp.json",
+}
+_SERVER_OPTIONS = frozenset({"-s", "--scope", "-t", "--transport", "-e", "--env", "-H", "--header", "--url"})
 
 
 class Touch(NamedTuple):
@@ -67,42 +73,35 @@ class Touch(NamedTuple):
     how: str
     """What is done to it: `write`, `delete`, `mode`, or `disarm` where it cannot be run any more."""
 
-    content: str = ""
-    """What is written, where the call says it."""
+    content: str | None = None
+    """What is written; None where the call does not say it."""
+
+    replaced: str = ""
+    """What stood in its place, where the call says it."""
+
+    is_whole: bool = False
+    """Whether the file has this content afterwards and no other."""
 
 
-def touches(tool: str, arguments: Any) -> list[Touch]:
-    """The files that a call changes."""
+def touches(tool: str, arguments: Any, script: str | None = None) -> list[Touch]:
+    """The files that a call changes; `script` is what it runs, where more of that is known than the call says."""
     if isinstance(arguments, str):
-        return list(_patched(arguments))
+        return list(patched(arguments))
     if not isinstance(arguments, Mapping):
         return []
     found = list(_by_fields(tool, arguments))
     for value in arguments.values():
         for text in value if isinstance(value, list) else (value,):
             if isinstance(text, str) and "*** Begin Patch" in text:
-                found += _patched(text)
-    if (command := shell_command(tool, arguments)) is not None:
+                found += patched(text)
+    if (command := script or shell_command(tool, arguments)) is not None:
         found += _by_command(command)
     folder = next((one for name in _FOLDER_FIELDS if isinstance(one := arguments.get(name), str)), "")
     if folder:
         found = [
             one._replace(path=posixpath.normpath(posixpath.join(normal(folder), one.path))) for one in found
         ]
-    return list(dict.fromkeys(found))
-
-
-def shell_command(tool: str, arguments: Any) -> str | None:
-    """The shell command that a call runs; None when it runs none."""
-    if not isinstance(arguments, Mapping):
-        return None
-    command = command_in(tool, arguments)
-    if command is None and {"command", "cmd"} & arguments.keys() and not _PATH_SET & arguments.keys():
-        command = command_in("shell", arguments)  # a tool of another name with a command and no file
-    return None if command is None else command[:_LONGEST]
-
-
-_PATH_SET = frozenset(_PATH_FIELDS)
+    return list({(one.path, one.how): one for one in reversed(found)}.values())[::-1]
 
 
 def _by_fields(tool: str, arguments: Mapping[str, Any]) -> Iterator[Touch]:
@@ -114,118 +113,82 @@ def _by_fields(tool: str, arguments: Mapping[str, Any]) -> Iterator[Touch]:
     if not words & _CHANGING:
         return
     how = "delete" if words & {"delete", "remove"} else "write"
-    content = " ".join(
-        text for field in _CONTENT_FIELDS for text in _texts(arguments.get(field)) if len(text) < _LONGEST
-    )
-    for field in _PATH_FIELDS:
+    parts = [arguments, *(one for one in _list(arguments.get("edits")) if isinstance(one, Mapping))]
+    written = list(_texts(parts, _CONTENT_FIELDS))
+    content = "\n".join(written) if written or how == "delete" else None
+    replaced = "\n".join(_texts(parts, _REPLACED_FIELDS))
+    is_whole = not replaced and any(isinstance(arguments.get(field), str) for field in _WHOLE_FIELDS)
+    for field in PATH_FIELDS:
         value = arguments.get(field)
         if isinstance(value, str) and value:
-            yield Touch(normal(value), how, content)
+            yield Touch(normal(value), how, content, replaced, is_whole or how == "delete")
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            if isinstance(one, Mapping):
-                yield from (text for text in one.values() if isinstance(text, str))
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _patched(text: str) -> Iterator[Touch]:
-    for found in _PATCH_LINE.finditer(text):
-        yield Touch(normal(found[2]), "delete" if found[1] == "Delete" else "write", text)
-    if "*** Begin Patch" not in text:
-        for diff in _DIFF_LINE.finditer(text):
-            yield Touch(normal(diff[1]), "write", text)
+def _texts(parts: list[Mapping[str, Any]], fields: tuple[str, ...]) -> Iterator[str]:
+    for part in parts:
+        for field in fields:
+            if isinstance(text := part.get(field), str) and len(text) < _LONGEST:
+                yield text
+
+
+def patched(text: str) -> Iterator[Touch]:
+    """The files of a patch: one in the form of `apply_patch`, or a unified diff."""
+    is_diff = "*** Begin Patch" not in text
+    path, how, old, new = "", "write", list[str](), list[str]()
+    before = ""
+    for line in text[:_LONGEST].split("\n"):
+        if is_diff and (gone := _DIFF_OLD.match(line)) is not None:
+            before = gone[1]
+            continue
+        found = (_DIFF_LINE if is_diff else _PATCH_LINE).match(line)
+        if found is not None:
+            if path:
+                yield _patch_of(path, how, old, new)
+            old, new = [], []
+            if is_diff:
+                is_gone = found[1] == "/dev/null"
+                path, how = normal(before if is_gone else found[1]), "delete" if is_gone else "write"
+            else:
+                path = normal(found[2])
+                how = {"Delete": "delete", "Add": "whole"}.get(found[1], "write")
+        elif path and line.startswith("-"):
+            old.append(line[1:])
+        elif path and line.startswith("+"):
+            new.append(line[1:])
+    if path:
+        yield _patch_of(path, how, old, new)
+
+
+def _patch_of(path: str, how: str, old: list[str], new: list[str]) -> Touch:
+    is_whole = how in ("whole", "delete")
+    return Touch(path, "write" if how == "whole" else how, "\n".join(new), "\n".join(old), is_whole)
 
 
 # -- shell --------------------------------------------------------------------------------------------------
 
 
-class Command(NamedTuple):
-    """One simple command of a script."""
-
-    words: list[str]
-    """Its words, without assignments and what only starts another program."""
-
-    whole: list[str]
-    """All of its words."""
-
-    folder: str
-    """Folder that the script had gone to before it; empty when it had not."""
-
-
-@lru_cache(maxsize=512)
-def commands(script: str) -> tuple[Command, ...]:
-    """The simple commands of a script, those of an inner `sh -c` too. The text of here-documents is no command."""
-    return tuple(_commands(script, 0))
-
-
-def _commands(script: str, depth: int) -> Iterator[Command]:
-    folder = ""
-    for whole in simple_commands(without_documents(script)[0]):
-        words = unwrapped(whole)
-        while words and words[0].rpartition("/")[2] in ("sudo", "doas"):
-            words = unwrapped(_after_options(words[1:]))
-        if not words:
-            yield Command([], whole, folder)
-            continue
-        program = words[0].rpartition("/")[2]
-        if program in _SHELLS and depth < _NESTED:
-            place = next((at for at, word in enumerate(words) if word in ("-c", "-lc", "-ic")), None)
-            if place is not None and place + 1 < len(words):
-                yield from _commands(words[place + 1], depth + 1)
-                continue
-        if program in ("cd", "pushd") and len(words) > 1:
-            folder = posixpath.join(folder, normal(words[1]))
-        yield Command(words, whole, folder)
-
-
-def _after_options(words: list[str]) -> list[str]:
-    """The words behind the options of `sudo`."""
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
-        takes_value = rest.pop(0) in ("-u", "-g", "-h", "-p", "-C", "--user", "--group")
-        if takes_value and rest:
-            rest.pop(0)
-    return rest
-
-
-def without_documents(script: str) -> tuple[str, list[str]]:
-    """A script without the bodies of its here-documents, and these bodies."""
-    kept: list[str] = []
-    bodies: list[str] = []
-    until: str | None = None
-    for line in script.split("\n"):
-        if until is not None:
-            if line.strip() == until:
-                until = None
-            else:
-                bodies[-1] += line + "\n"
-            continue
-        kept.append(line)
-        if (found := _HERE.search(line)) is not None and "<<<" not in line:
-            until = found[2]
-            bodies.append("")
-    return "\n".join(kept), bodies
-
-
 def _by_command(script: str) -> Iterator[Touch]:
     bodies = " ".join(without_documents(script)[1])
     if "*** Begin Patch" in bodies:
-        yield from _patched(bodies)
+        yield from patched(bodies)
+    before: Command | None = None
     for command in commands(script):
-        for touch in _of_command(command, bodies):
+        for touch in _of_command(command, bodies, before):
             path = posixpath.join(command.folder, touch.path) if command.folder else touch.path
             yield touch._replace(path=posixpath.normpath(path))
+        before = command
 
 
-def _of_command(command: Command, bodies: str) -> Iterator[Touch]:
-    said = f"{' '.join(command.words[1:_MOST_WORDS])} {bodies}"[:_LONGEST]
+def _of_command(command: Command, bodies: str, before: Command | None) -> Iterator[Touch]:
+    said = _said_by(command, bodies)
     for word, after in pairwise(command.whole[:_MOST_WORDS]):
         if word in (">", ">>", ">|", "&>", "&>>") and not after.startswith(("&", "/dev/")):
-            yield Touch(normal(after), "write", said)
+            content = said if command.words else ""
+            yield Touch(normal(after), "write", content, is_whole=word not in (">>", "&>>"))
     if not command.words:
         return
     program, *rest = command.words[:_MOST_WORDS]
@@ -236,40 +199,151 @@ def _of_command(command: Command, bodies: str) -> Iterator[Touch]:
         if not word.startswith(("-", ">", "<", "&"))
         and not (place and rest[place - 1].startswith((">", "<")))
     ]
-    if program in _TO_ALL:
-        how = "delete" if program in ("rm", "unlink", "shred", "rmdir") else "write"
-        yield from (Touch(normal(path), how, bodies) for path in plain)
+    if "xargs" in command.whole[:2] and before is not None:
+        plain += _listed(before)
+    if program in _DELETERS:
+        yield from (Touch(normal(path), "delete", "", is_whole=True) for path in plain)
+    elif program in _EMPTIERS:
+        yield from _emptied(program, rest, plain, None if before is None else _said_by(before, bodies))
     elif program in _TO_LAST and len(plain) > 1:
-        yield Touch(normal(plain[-1]), "write", bodies)
+        yield Touch(normal(plain[-1]), "write", is_whole=True)
     elif program == "mv" and len(plain) > 1:
-        yield from (Touch(normal(path), "delete") for path in plain[:-1])
-        yield Touch(normal(plain[-1]), "write")
+        yield from (Touch(normal(path), "delete", is_whole=True) for path in plain[:-1])
+        yield Touch(normal(plain[-1]), "write", is_whole=True)
     elif program in ("chmod", "chown", "setfacl"):
         files = plain if rest and _TAKEN_AWAY.fullmatch(rest[0]) else plain[1:]
         is_disarmed = program == "chmod" and rest and _NOT_TO_RUN.fullmatch(rest[0])
         yield from (Touch(normal(path), "disarm" if is_disarmed else "mode") for path in files)
     elif program in ("sed", "perl") and any(word.startswith(("-i", "--in-place", "-pi")) for word in rest):
-        yield from (Touch(normal(path), "write", " ".join(rest)) for path in plain[1:] or plain)
+        old, new = _substituted(plain[0]) if plain else ("", None)
+        yield from (Touch(normal(path), "write", new, old) for path in plain[1:] or plain)
     elif program == "dd":
-        yield from (Touch(normal(word[3:]), "write") for word in rest if word.startswith("of="))
+        yield from (
+            Touch(normal(word[3:]), "write", is_whole=True) for word in rest if word.startswith("of=")
+        )
     elif program in ("curl", "wget"):
         for flag, path in pairwise(rest):
-            if flag in ("-o", "-O", "--output", "--output-document") and not path.startswith("-"):
-                yield Touch(normal(path), "write")
-    elif program == "git" and rest[:1] in (["checkout"], ["restore"], ["rm"], ["mv"]):
-        how = "delete" if rest[0] in ("rm", "mv") else "write"
-        yield from (Touch(normal(path), how) for path in plain[1:])
-    elif program == "find" and ("-delete" in rest or "rm" in rest):
-        yield from (Touch(normal(path), "delete") for path in plain[:1])
+            if re.fullmatch(r"-[a-zA-Z]*[oO]|--output|--output-document", flag) and not path.startswith("-"):
+                yield Touch(normal(path), "write", is_whole=True)
+    elif program == "find":
+        yield from _found_and_changed(rest, plain)
+    else:
+        yield from _by_program(program, rest, plain, bodies)
+
+
+def _by_program(program: str, rest: list[str], plain: list[str], bodies: str) -> Iterator[Touch]:
+    """Programs with verbs of their own, and those that run code."""
+    if program == "git" and plain[:1] in (["checkout"], ["restore"], ["rm"], ["mv"]):
+        how = "delete" if plain[0] in ("rm", "mv") else "write"
+        if "--cached" not in rest:
+            yield from (Touch(normal(path), how) for path in plain[1:])
+    elif (program == "git" and "apply" in plain[:1] and "--check" not in rest) or program == "patch":
+        yield from patched(bodies)
+    elif (
+        program in _SETTINGS_OF
+        and plain
+        and plain[0] in ("mcp", "config", "plugin", "plugins", "extensions")
+        and len(plain) > 1
+    ):
+        yield from _settings_by_command(program, rest, plain)
+    elif program in _EDITORS and plain and (program == "ed" or _IS_SCRIPTED.search(" ".join(rest))):
+        yield Touch(normal(plain[-1]), "write")
+    elif program == "sqlite3" and len(plain) > 1 and sql_class(" ".join(plain[1:])) != "read":
+        yield Touch(normal(plain[0]), "write")
     elif program in _CODE_RUNNERS:
-        text = bodies + " ".join(rest)
-        for found in _IN_CODE.finditer(text):
-            yield Touch(normal(found[1] or found[2]), "write", text)
+        yield from by_code(bodies + " ".join(rest))
 
 
-def normal(path: str) -> str:
-    """A path with slashes, without quotes, a scheme, or steps that lead nowhere."""
-    plain = path[:_LONGEST_PATH].strip().strip("'\"").removeprefix("file://").replace("\\", "/")
-    for home in ("$HOME", "${HOME}"):
-        plain = plain.replace(home, "~")
-    return posixpath.normpath(plain) if plain else plain
+def by_code(text: str) -> Iterator[Touch]:
+    """Files that a program in the open changes: those that it writes by name, and those that it names where it writes
+    by a variable and does not only read.
+    """
+    text = text[:_LONGEST]
+    named = [normal(found[1] or found[2]) for found in _IN_CODE.finditer(text)]
+    if _WRITES_IN_CODE.search(text):
+        read = {one for found in _READ_IN_CODE.finditer(text) if (one := found[2] or found[4] or found[6])}
+        named += [normal(found[1]) for found in _LITERAL.finditer(text) if found[1] not in read]
+    yield from (Touch(path, "write", text) for path in dict.fromkeys(named))
+
+
+def _said_by(command: Command, bodies: str) -> str | None:
+    """What a command puts out, where it is one that says what it is told."""
+    if not command.words or command.words[0].rpartition("/")[2] not in _SAYS:
+        return None
+    words = command.words[1:_MOST_WORDS]
+    if command.words[0].endswith("cat"):
+        return bodies or None
+    cut = next((place for place, word in enumerate(words) if word.startswith((">", "<"))), len(words))
+    return " ".join(word for word in words[:cut] if word not in ("-n", "-e", "%s\\n", "%s"))[:_LONGEST]
+
+
+def _emptied(program: str, rest: list[str], plain: list[str], said: str | None) -> Iterator[Touch]:
+    for path in plain:
+        if program == "truncate" and path != plain[-1] and path[:1].isdigit():
+            continue
+        if program == "tee":
+            yield Touch(normal(path), "write", said, is_whole="-a" not in rest and "--append" not in rest)
+        else:
+            yield Touch(normal(path), "write", "" if program == "truncate" else None, is_whole=True)
+
+
+def _listed(command: Command) -> list[str]:
+    """The files that a command in front of `xargs` names."""
+    program, *rest = command.words or [""]
+    named = [word.partition("=")[2] for word in rest if word.startswith("--include=")]
+    named += [word for flag, word in pairwise(rest) if flag in ("-name", "-iname", "-path", "--include")]
+    if program.rpartition("/")[2] in ("ls", "echo", "printf"):
+        named += [word for word in rest if not word.startswith("-")]
+    return named
+
+
+def _found_and_changed(rest: list[str], plain: list[str]) -> Iterator[Touch]:
+    """What `find` removes, or hands to a program that changes it."""
+    act = next((after for flag, after in pairwise(rest) if flag in ("-exec", "-execdir", "-ok")), "")
+    is_gone = "-delete" in rest or act in _DELETERS
+    if not is_gone and not (act in ("sed", "perl") and any(word.startswith(("-i", "-pi")) for word in rest)):
+        return
+    names = [word for flag, word in pairwise(rest) if flag in ("-name", "-iname", "-path")]
+    folder = plain[0] if plain and plain[0] not in names else "."
+    for name in names or [""]:
+        yield Touch(normal(posixpath.join(folder, name)), "delete" if is_gone else "write", is_whole=is_gone)
+
+
+def _substituted(expression: str) -> tuple[str, str | None]:
+    """What a `sed` expression takes out, and what it puts there."""
+    if (found := _SUBSTITUTES.match(expression)) is not None:
+        return found[2].replace("\\", ""), found[3].replace("\\", "")
+    if (found := _DELETES_LINES.match(expression)) is not None:
+        return found[1].replace("\\", ""), ""
+    return "", None
+
+
+def _settings_by_command(program: str, rest: list[str], plain: list[str]) -> Iterator[Touch]:
+    """Settings of a harness that its own command line changes: `claude mcp add NAME`."""
+    verb = plain[1]
+    if verb not in (
+        "add",
+        "add-json",
+        "remove",
+        "set",
+        "rm",
+        "import",
+        "install",
+        "enable",
+        "disable",
+        "link",
+    ):
+        return
+    values = {after for flag, after in pairwise(rest) if flag in _SERVER_OPTIONS}
+    names = [word for word in plain[2:] if word not in values]
+    path = ".mcp.json" if "project" in values else _SETTINGS_OF[program]
+    if plain[0] == "mcp":
+        said = f'{{"mcpServers": {{"{names[0]}": {{}}}}}}' if names else ""
+        yield Touch(path, "write", *(("", said) if verb in ("remove", "rm") else (said, "")))
+    elif names:
+        value = (
+            f'"{names[0]}": ["{" ".join(names[1:])}"]'
+            if verb == "add"
+            else f'"{names[0]}": "{" ".join(names[1:])}"'
+        )
+        yield Touch(path, "write", f"{{{value}}}")

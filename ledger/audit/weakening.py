@@ -1,11 +1,12 @@
 """Whether a change of what governs an agent lets it do more or less, and what exactly it lets loose. Pure."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ledger.audit.modes import laxness
+from ledger.audit.scripts import commands, shell_command
+from ledger.audit.settings import parsed, settings_of
 from ledger.effects.words import words_of
 
 Direction = Literal["weaker", "stronger", "neutral", "unknown"]
@@ -21,21 +22,10 @@ class Change(NamedTuple):
     loosened: tuple[str, ...] = ()
     """Rules and patterns that no longer hold, or that allow more now, as they are written."""
 
+    allowed_before: tuple[str, ...] = ()
+    """Patterns that allowed something before as well."""
 
-_ALLOWS = frozenset(
-    "allow allowed allowlist allow_list autoapprove auto_approve permitted permit trusted whitelist".split()
-)
-_REFUSES = frozenset(
-    "deny denied denylist deny_list ask block blocked blocklist disallowed disallow forbidden blacklist"
-    " require_approval requires_approval protected".split()
-)
-_LIMITS = re.compile(
-    r"(^|_)(max|limit|budget|threshold|most|cap|timeout|quota)(_|$)|^max|limit$", re.IGNORECASE
-)
-_OFF = re.compile(
-    r"^(disable\w*|skip\w*|bypass\w*|auto_?approve\w*|yolo|dangerously\w*|allow_?all)$", re.IGNORECASE
-)
-_MODES = ("approval_policy", "sandbox")
+
 _STRONG = re.compile(
     r"\b(never|must|always|do not|don't|shall|forbidden|prohibited|required?|mandatory|only|not allowed|ask before"
     r"|without (an? )?(approval|permission|asking)|under no circumstances)\b",
@@ -49,27 +39,29 @@ _PERMITS = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _WORD = re.compile(r"[a-z0-9_./-]{3,}")
+_FRONT_MATTER = re.compile(r"\A\s*---\n")
 _SAME = 0.6
 _MOST = 400
 
 
 def compare(old: Any, new: Any) -> Change:
-    """Two versions of an artifact, as JSON or as text; None: not seen, or not there."""
-    before, after = _structured(old), _structured(new)
-    if isinstance(before, Mapping | list) and isinstance(after, Mapping | list):
-        return _compare_settings(before, after)
+    """Two versions of an artifact, as settings or as text; None: not seen, or not there."""
     if old is None and new is None:
         return Change("unknown")
-    return _compare_texts(_text(old), _text(new))
+    before, after = _structured(old), _structured(new)
+    are_texts = not (isinstance(before, Mapping | list) or isinstance(after, Mapping | list))
+    said = Change("neutral")
+    if not are_texts:
+        said = _compare_settings(before, after)
+    texts = [_text(old), _text(new)]
+    if are_texts or said.direction == "neutral" or any(_FRONT_MATTER.match(one) for one in texts):
+        words = _compare_texts(*texts)
+        said = said if said.direction == "weaker" else words if words.direction != "neutral" else said
+    return said
 
 
 def _structured(value: Any) -> Any:
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    return value
+    return parsed(value) if isinstance(value, str) else value
 
 
 def _text(value: Any) -> str:
@@ -97,16 +89,8 @@ def likeness(old: Any, new: Any) -> float:
 # -- settings -----------------------------------------------------------------------------------------------
 
 
-class _Settings(NamedTuple):
-    allowed: dict[str, None]
-    refused: dict[str, None]
-    limits: dict[str, float]
-    modes: dict[str, str]
-    off: dict[str, None]
-
-
 def _compare_settings(old: Any, new: Any) -> Change:
-    before, after = _settings(old), _settings(new)
+    before, after = settings_of(old), settings_of(new)
     loosened = [one for one in after.allowed if one not in before.allowed]
     loosened += [one for one in before.refused if one not in after.refused]
     loosened += [one for one in after.off if one not in before.off]
@@ -120,54 +104,8 @@ def _compare_settings(old: Any, new: Any) -> Change:
         step = laxness(after.modes.get(name)) - laxness(before.modes.get(name))
         if step:
             (loosened if step > 0 else tightened).append(f"mode {after.modes.get(name)}")
-    return Change(
-        "weaker" if loosened else "stronger" if tightened else "neutral", tuple(sorted(set(loosened)))
-    )
-
-
-def _settings(value: Any) -> _Settings:
-    found = _Settings({}, {}, {}, {}, {})
-    waiting: list[tuple[str, Any]] = [("", value)]
-    while waiting:
-        key, one = waiting.pop()
-        if isinstance(one, Mapping):
-            _rule(one, found)
-            waiting.extend((str(name), part) for name, part in one.items())
-        elif isinstance(one, list):
-            sort = _sort(key)
-            for part in one:
-                if isinstance(part, str) and sort is not None:
-                    (found.allowed if sort == "allow" else found.refused)[part] = None
-                elif isinstance(part, Mapping | list):
-                    waiting.append((key, part))
-        elif isinstance(one, bool):
-            if _OFF.match(key) and one:
-                found.off[key] = None
-        elif isinstance(one, int | float):
-            if _LIMITS.search(key):
-                found.limits[key] = float(one)
-        elif isinstance(one, str) and ("mode" in (key, *words_of(key)) or key in _MODES):
-            found.modes[key] = str(one)
-    return found
-
-
-def _rule(rule: Mapping[str, Any], found: _Settings) -> None:
-    """A rule of the form `{"tool": ..., "ask": true}` or `{"tool": ..., "decision": "allow"}`."""
-    tool = rule.get("tool") or rule.get("pattern") or rule.get("match")
-    if not isinstance(tool, str):
-        return
-    said = rule.get("decision", rule.get("action", rule.get("verdict")))
-    if rule.get("ask") is True or said in ("ask", "deny", "forbid", "prompt", "block"):
-        found.refused[tool] = None
-    elif rule.get("ask") is False or said in ("allow", "permit", "approve"):
-        found.allowed[tool] = None
-
-
-def _sort(key: str) -> Literal["allow", "refuse"] | None:
-    plain = key.lower().replace("-", "_")
-    if plain in _ALLOWS or plain.replace("_", "") in _ALLOWS:
-        return "allow"
-    return "refuse" if plain in _REFUSES else None
+    direction: Direction = "weaker" if loosened else "stronger" if tightened else "neutral"
+    return Change(direction, tuple(sorted(set(loosened))), tuple(sorted(before.allowed)))
 
 
 # -- texts --------------------------------------------------------------------------------------------------
@@ -235,27 +173,51 @@ _COMMON = frozenset(
 )
 
 
-def lets_through(loosened: Iterable[str], tool: str, text: str) -> str | None:
-    """The first of what was loosened that covers a call; `text` is the call's arguments as they are written."""
-    return next((rule for rule in loosened if _covers(rule, tool, text)), None)
+def lets_through(change: Change, tool: str, arguments: Any, text: str) -> str | None:
+    """The first of what was loosened that covers a call, where nothing had allowed it before; `text` is the call's
+    arguments as they are written.
+    """
+    if any(_is_pattern(rule) and _covers(rule, tool, arguments, text) for rule in change.allowed_before):
+        return None
+    return next((rule for rule in change.loosened if _covers(rule, tool, arguments, text)), None)
 
 
-def _covers(rule: str, tool: str, text: str) -> bool:
+def _is_pattern(rule: str) -> bool:
+    found = _PATTERN.match(rule)
+    return found is not None and (" " not in rule or found[2] is not None)
+
+
+def _covers(rule: str, tool: str, arguments: Any, text: str) -> bool:
     pattern = _PATTERN.match(rule)
-    if pattern is not None and (" " not in rule or pattern[2] is not None):
+    if pattern is not None and _is_pattern(rule):
         name, spec = pattern[1], pattern[2]
-        if not re.fullmatch(name.replace("*", ".*"), tool, re.IGNORECASE):
+        if not re.fullmatch(re.escape(name).replace(r"\*", ".*"), tool, re.IGNORECASE):
             return False
-        if spec in (None, "", "*"):
-            return True
-        wanted = spec.removeprefix("domain:").removesuffix(":*").removesuffix("*").strip("/ ")
-        return wanted.lower() in text.lower()
+        return spec in (None, "", "*") or _meets(str(spec), tool, arguments, text)
     said = f"{' '.join(words_of(tool))} {text}".lower()
     if quoted := [one for one in _QUOTED.findall(rule) if not one.isspace()]:
         return any(one.lower() in said for one in quoted)
     words = [word for word in _WORD.findall(rule.lower()) if word not in _COMMON]
     hits = sum(_stem(word) in said for word in words)
     return hits >= 2 and hits * 2 >= len(words)
+
+
+def _meets(spec: str, tool: str, arguments: Any, text: str) -> bool:
+    """Whether a call meets what stands in the brackets of a pattern: how a command begins, a place, a host."""
+    is_place = spec.startswith(("domain:", "./", "/", "~", "**"))
+    wanted = (
+        spec.removeprefix("domain:")
+        .removesuffix(":*")
+        .removesuffix("*")
+        .strip("/* ")
+        .removeprefix("./")
+        .lower()
+    )
+    script = None if is_place else shell_command(tool, arguments)
+    if script is None:
+        return re.search(rf"(?<![\w-]){re.escape(wanted)}(?![\w-])", text.lower()) is not None
+    lines = (" ".join(command.words).lower() for command in commands(script))
+    return any(line == wanted or line.startswith(f"{wanted} ") or (wanted in ("", "*")) for line in lines)
 
 
 def _stem(word: str) -> str:

@@ -11,11 +11,12 @@ import typer
 
 from ledger.audit import SEVERITIES, Detector, Finding, Report, chosen, discover
 from ledger.audit.designed import design_detector, load_design
+from ledger.audit.failure import Failure
 from ledger.audit.sarif import Place, sarif
 from ledger.cli.engines import Engine, EngineOption, SparkOption, auditing
 from ledger.cli.lake_auditing import audit_there, tell_missing
 from ledger.cli.querying import LakeOption, export
-from ledger.cli.settings import BAD_NEWS, JsonOption, settings_of
+from ledger.cli.settings import BAD_NEWS, WRONG_USE, JsonOption, settings_of
 from ledger.cli.terminal import counted, say, say_wrapped, show_json, visible
 from ledger.errors import InputError
 from ledger.events.review import Severity
@@ -111,7 +112,8 @@ def audit_command(
     """Look in sessions for what single actions hide; each finding names the records that show it.
 
     With --lake, Parquet files are enough: no store is opened and nothing is kept. With --engine spark, a cluster reads
-    the lake and runs the detectors of SQL; those of Python run here, over records of the store or of the lake.
+    the lake and runs the detectors of SQL; those of Python run here, over records of the store or of the lake. A
+    detector that breaks is told of on stderr, the others go on, and the exit status is 2 unless --fail-on makes it 1.
     """
     level = _level(fail_on)
     settings = settings_of(context)
@@ -142,6 +144,8 @@ def audit_command(
             if keeps:
                 keep(ledger.recorder, report.findings)
     tell_missing(report.missing or ())
+    for failure in report.failures:
+        _tell_failed(failure)
     if as_json:
         show_json(report.as_json(everything=everything))
     else:
@@ -149,6 +153,14 @@ def audit_command(
     worst = report.worst()
     if level is not None and worst is not None and SEVERITIES.index(worst) >= SEVERITIES.index(level):
         raise typer.Exit(BAD_NEWS)
+    if report.failures:
+        raise typer.Exit(WRONG_USE)
+
+
+def _tell_failed(failure: Failure) -> None:
+    """Say that a detector failed."""
+    times = f" ({failure.times} times)" if failure.times > 1 else ""
+    typer.echo(f"loopledger: {visible(f'{failure.detector} failed{times}: {failure.error}')}", err=True)
 
 
 def run(
@@ -196,9 +208,17 @@ def _follow(
     as_json: bool,
 ) -> None:
     came: queue.Queue[Finding] = queue.Queue()
-    with AuditFollower(ledger.recorder, detectors, tell=came.put):
+    failures: list[Failure] = []
+
+    def fails(failure: Failure) -> None:
+        failures.append(failure)
+        _tell_failed(failure)
+
+    with AuditFollower(ledger.recorder, detectors, tell=came.put, tell_failed=fails):
         if not as_json:
-            say("looking at what comes; Ctrl-C stops")
+            left = ", ".join(one.name for one in detectors if not one.is_live)
+            compare = f"; left to `audit`, since they compare sessions: {left}" if left else ""
+            say(f"looking at what comes; Ctrl-C stops{compare}")
         while (finding := _next(came)) is not None:
             if sessions is not None and finding.session not in sessions:
                 continue
@@ -208,6 +228,8 @@ def _follow(
                 _show_finding(finding, None)
             if level is not None and finding.is_at_least(level):
                 raise typer.Exit(BAD_NEWS)
+    if failures:
+        raise typer.Exit(WRONG_USE)
 
 
 def _next(came: queue.Queue[Finding]) -> Finding | None:
@@ -270,7 +292,9 @@ def _write_sarif(store: Readable, report: Report, file: Path) -> None:
             return None if source is None or source.file is None else Place(source.file, source.line)
         return None
 
-    told = sarif(report.detectors, report.findings, report.verdicts, place_of, version("loopledger"))
+    told = sarif(
+        report.detectors, report.findings, report.verdicts, place_of, version("loopledger"), report.failures
+    )
     try:
         file.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     except OSError as error:

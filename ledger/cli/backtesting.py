@@ -1,11 +1,13 @@
 """The command `backtest`: what rules would have found and blocked in all that the ledger knows."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ledger.audit.rules import load_rules
+from ledger.audit.rules.versions import Versions
 from ledger.cli.settings import JsonOption, settings_of
 from ledger.cli.terminal import Column, Table, counted, say, say_wrapped, show_json, visible
 from ledger.views.backtesting import Backtest, Tally, backtest, save
@@ -80,11 +82,25 @@ def _show(answer: Backtest) -> None:
                 f"{name}  {visible(example['place'])}: {visible(example['message'])} ({_words(example)})", 0
             )
     say(f"{counted(answer.sessions, 'session')}, up to record {answer.position} of the ledger")
-    if answer.against is not None:
-        say(f"{answer.newly} newly matched, {answer.no_longer} no longer matched")
+    if answer.versions is not None:
+        for line in _changes(answer.versions):
+            say_wrapped(line, 0)
+        say(f"{answer.newly.total()} newly matched, {answer.no_longer.total()} no longer matched")
+        blocked = answer.newly_blocked.total(), answer.no_longer_blocked.total()
+        say(f"{blocked[0]} newly blocked, {blocked[1]} no longer blocked")
         for way, sign in (("newly", "+"), ("no_longer", "-")):
             for change in answer.changes[way]:
                 say_wrapped(f"{sign} {change.rule}  {visible(change.place)}: {visible(change.message)}", 0)
+
+
+def _changes(versions: Versions) -> Iterator[str]:
+    """What the rules say otherwise."""
+    yield from (f"rule {name} is new" for name in versions.added)
+    yield from (f"rule {name} is gone" for name in versions.removed)
+    yield from (f"rule {old} is named {new} now" for old, new in versions.renamed.items())
+    yield from (f"rule {name} has changed: {', '.join(what)}" for name, what in versions.changed.items())
+    if versions.untrusted_changed:
+        yield "other tools are untrusted"
 
 
 def _words(example: dict[str, Any]) -> str:

@@ -77,7 +77,8 @@ def _show(told: dict[str, Any]) -> None:
     if (design := told["design"]) is None:
         return
     for one in design["undesigned"]:
-        say(f"not designed: {_name(one)}  {_some(one['places'])}", color="red")
+        turned = ", but the other way round" if one["turned"] else ""
+        say(f"not designed: {_name(one)}{turned}  {_some(one['places'])}", color="red")
     for one in design["exceeding"]:
         say(
             f"exceeding:    {_name(one)} {visible(one['what'])}  {_some(one['places'])}",

@@ -8,9 +8,8 @@ import typer
 
 from ledger.cli.settings import WRONG_USE, JsonOption, settings_of
 from ledger.cli.terminal import Bar, Column, Table, amount, cut, progress, say, show_json, visible, width
-from ledger.errors import InputError
 from ledger.importers import discover, importer_named
-from ledger.importers._files import find_files
+from ledger.importers._files import in_one_order
 from ledger.importers._intake import FileReport, ImportReport, import_paths
 
 _LISTED = 10
@@ -59,14 +58,10 @@ def import_command(
     """Import traces into sessions; a second import of the same adds only what is new."""
     if format_name is not None:
         importer_named(format_name)
-    folders = [Path(path) for path in paths if "://" not in path]
-    for path in folders:
-        if not path.exists():
-            raise InputError(f"{path} does not exist: expected a file or folder with traces")
-    total = sum(1 for _ in find_files(folders)) + len(paths) - len(folders)
-    with settings_of(context).open() as ledger, progress("importing", total) as bar:
+    sources = in_one_order(paths)
+    with settings_of(context).open() as ledger, progress("importing", len(sources)) as bar:
         report = import_paths(
-            ledger.recorder, paths, format_name=format_name, progress=_Moves(bar).note, survive=True
+            ledger.recorder, sources, format_name=format_name, progress=_Moves(bar).note, survive=True
         )
     if as_json:
         show_json(report.as_json())

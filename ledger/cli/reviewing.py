@@ -62,7 +62,7 @@ def detectors_command(
         state = " (off: experimental)" if detector.is_experimental else ""
         own = _together(detector.name, done)
         table.row(detector.name, detector.severity, own.runs, own.findings, _precision(own))
-        say_wrapped(visible(detector.title + state), 2)
+        say_wrapped(visible(detector.broken or detector.title + state), 2)
 
 
 def _together(name: str, done: dict[str, Measured]) -> Measured:
@@ -89,7 +89,8 @@ def _detector_json(detector: Detector, done: dict[str, Measured]) -> dict[str, A
         "misses": detector.misses,
         "reads": list(detector.reads),
         "source": detector.source,
-        "state": "experimental" if detector.is_experimental else "on",
+        "state": _state(detector),
+        "error": detector.broken,
         "language": "sql" if detector.sql is not None else "python",
         "version": detector.digest,
         "own": detector.is_own,
@@ -107,6 +108,12 @@ def _detector_json(detector: Detector, done: dict[str, Measured]) -> dict[str, A
             if one.is_of(detector.name)
         ],
     }
+
+
+def _state(detector: Detector) -> str:
+    if detector.broken is not None:
+        return "broken"
+    return "experimental" if detector.is_experimental else "on"
 
 
 def verdict_command(

@@ -1,5 +1,6 @@
 """What all commands share: the global options, and how an error becomes a message. Holds no command."""
 
+import errno
 import os
 import sys
 from dataclasses import dataclass
@@ -110,11 +111,18 @@ class LedgerGroup(TyperGroup):
         except LedgerError as error:
             typer.echo(f"loopledger: {visible(str(error))}", err=True)
             raise typer.Exit(WRONG_USE) from None
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            typer.echo(
+                f"loopledger: {error.strerror}: what should be written is not, or not all of it", err=True
+            )
+            _leave_quietly(WRONG_USE)
         return result
 
 
-def _leave_quietly() -> NoReturn:
-    """The reader of our output went away: so do we, without a word."""
+def _leave_quietly(status: int = _PIPE_CLOSED) -> NoReturn:
+    """Nobody can read our output any more: we go, without another word."""
     # What is still buffered would fail again when the interpreter flushes it.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise typer.Exit(_PIPE_CLOSED) from None
+    raise typer.Exit(status) from None

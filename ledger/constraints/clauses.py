@@ -27,6 +27,11 @@ _APART = re.compile(r"\(([^()]*)\)")
 _ENDS = frozenset("before after when if while so because unless until once".split())
 _TURN_IF_REFUSED = frozenset(("unless", "except"))
 _FIRST_COMES = re.compile(r"^(before|until)\b")
+_WAITS = re.compile(r"\b(wait|hold|pause|stop|stay)")
+_COMES_FIRST = re.compile(r"(?<!the )(?<!for )(?<!at )(?<!your )\bfirst$|^(please )?first\b")
+_COMES_SECOND = re.compile(
+    r"^(and )?(only )?(then|afterwards|later|after that|subsequently)\b|\b(afterwards|later|after that)$"
+)
 _ONLY_AFTER = frozenset("after once if when with".split())
 _BEFORE_NO = frozenset("with has have contain contains".split())
 _COMPARED = {"excess": -1, "least": -1, "most": 1}
@@ -245,12 +250,16 @@ class _Reader:
 
     def set_order(self, parts: tuple[Part, ...]) -> None:
         """Say of all terms what must come first: `ask before you install`, `install nothing until you have asked`."""
+        opening = _opening(parts)
         has_before = any(part.is_condition and _FIRST_COMES.match(part.text) for part in parts)
+        gates = {segment: self._gate_of(segment, parts) for segment in {term.segment for term in self.terms}}
         for place, term in enumerate(self.terms):
             part = parts[term.segment]
-            at = self._gate_of(term.segment, parts)
+            at = gates[term.segment]
             is_after = at is not None and term.place > at
             if at is None:
+                if opening is not None and not has_before:
+                    self.terms[place] = term._replace(order=1 if term.segment <= opening else 2)
                 if not has_before:
                     continue
                 is_after = part.is_condition
@@ -274,8 +283,12 @@ class _Reader:
         places = [term.place for term in self.terms if term.segment == segment]
         if not places or parts[segment].is_condition:
             return None
+        is_open = parts[segment].sign > 0 and not _WAITS.search(parts[segment].text)
         for at in range(places[0], places[-1]):
             word = self.words[at]
+            is_date = self.words[at + 1].startswith("#")
+            if word == "until" and (is_date or is_open):
+                continue  # `secret until May`: how long, and not what comes first
             if word in ("before", "until"):
                 return at
             if word in _ONLY_AFTER and at and self.words[at - 1] == "only":
@@ -288,6 +301,14 @@ class _Reader:
     def _mark(self, place: int, mark: int) -> None:
         term = self.terms[place]
         self.terms[place] = term._replace(marks=(*term.marks, mark))
+
+
+def _opening(parts: tuple[Part, ...]) -> int | None:
+    """The part after which all others come later: `do this first, then that`."""
+    for at in range(len(parts) - 1):
+        if _COMES_FIRST.search(parts[at].text) or _COMES_SECOND.search(parts[at + 1].text):
+            return at
+    return None
 
 
 def _joins(word: str | None) -> bool:
@@ -305,7 +326,7 @@ def _pieces(word: str) -> list[str]:
     if word.startswith("non-"):
         word = f"un{word.removeprefix('non-')}"
     if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or idea(word) != stem(word):
-        return [word.rstrip("/") if len(word) > 1 else word]
+        return [word.rstrip("/") if "/" in word[:-1] else word]
     return [piece for piece in word.split("-") if not is_function(piece)]
 
 

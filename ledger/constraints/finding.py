@@ -16,6 +16,9 @@ Modality = Literal["prohibition", "requirement", "permission", "unknown"]
 Hardness = Literal["hard", "soft", "unknown"]
 """Whether it may be outweighed."""
 
+Polarity = Literal["negative", "positive"]
+"""Whether it is said by a no."""
+
 MOST = 60
 """So many rules are taken from one text at most."""
 
@@ -66,7 +69,7 @@ class FoundRule(NamedTuple):
     @property
     def name(self) -> str:
         """What it is called where nobody named it: the same for the same words."""
-        return f"found:{hashlib.sha256(bare(self.text).encode()).hexdigest()[:12]}"
+        return f"found:{hashlib.sha256(bare(self.text).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def found_in(text: str, *, only_hard: bool = False) -> Iterator[FoundRule]:
@@ -114,6 +117,11 @@ def kind_of(text: str) -> tuple[Modality, Hardness]:
     elif told.force == "forbid" and not _GATE.search(told.text) and not told.has_contrast:
         modality = "prohibition"
     return modality, "soft" if (told.is_soft or told.is_mild) and not told.is_strict else "hard"
+
+
+def polarity_of(text: str) -> Polarity:
+    """Whether a rule says what must not be, or what must: `never refund without an order` demands by forbidding."""
+    return "negative" if clause(bare_sentence(text), is_ruled=True).force == "forbid" else "positive"
 
 
 def bare_sentence(text: str) -> str:

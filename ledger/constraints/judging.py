@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 from math import prod
-from typing import NamedTuple
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import near, opposites, weight
-from ledger.constraints.narrowing import is_instead, is_narrower
+from ledger.constraints.matching import Match
+from ledger.constraints.narrowing import is_instead, is_narrower, restricting
+from ledger.constraints.opposing import is_softened, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
 from ledger.constraints.seen import Seen, Visibility
@@ -17,12 +18,15 @@ from ledger.constraints.wanted import Wanted, deeds_in
 COPIED = 1.01
 """The share of a word for word copy."""
 
-ENOUGH = 0.53
+ENOUGH = 0.45
 """So much of what a rule says must stand in a sentence that says it."""
 
-_PLACED_ENOUGH = 0.7
-_RULED = 0.5
+_PLACED_ENOUGH = 0.61
+_RULED = 0.45
 _NEAR = 0.75
+_OTHER = 0.5
+_HEAVY = 0.8
+_LEAST_OF_PART = 0.4
 _OTHER_DEED = 0.25
 _MANY_PARTS = 0.03
 _MOST_PARTS = 10
@@ -31,29 +35,8 @@ _CONTEXT = 0.25
 _ALL_LISTED = 0.8
 
 
+_ANYTHING = re.compile(r"\b(nothing|anything|everything|whatever|nobody|anyone|anybody|everyone|whoever)\b")
 _ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
-
-
-class Match(NamedTuple):
-    """What of a rule stands in some parts of a sentence."""
-
-    share: float
-    """How much, from 0 to 1."""
-
-    terms: tuple[Term, ...]
-    """What these parts say."""
-
-    matched: dict[str, Term]
-    """What stands for which idea of the rule."""
-
-    flips: frozenset[str]
-    """The ideas for which their opposite stands."""
-
-    parts: tuple[Part, ...]
-    """These parts."""
-
-    is_borrowed: bool = False
-    """Whether the last part goes on the one before it and says the rule with its words."""
 
 
 def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen:
@@ -70,7 +53,16 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
     if best is None or best.share < _RULED:
         return Seen("absent", best.share if best else 0.0, told)
     is_leave = said.is_withdrawal or _is_permit(best) or _is_release(best)
-    return Seen(_kind(rule, said, best), best.share, told, is_leave)
+    kind = _kind(rule, said, best)
+    if kind == "inverted" and not said.is_withdrawal and _is_of_other(rule, said, best):
+        return Seen("absent", best.share * _OTHER, told)
+    return Seen(kind, best.share, told, is_leave)
+
+
+def _is_of_other(rule: Wanted, said: Clause, found: Match) -> bool:
+    """Whether it speaks of something else than the rule: its own branch may be pushed to, the shared one not."""
+    is_left = any(one not in found.matched and heavy >= _HEAVY for one, heavy in rule.ideas.items())
+    return is_left and bool(restricting(rule, said, found.terms, found.matched))
 
 
 def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
@@ -88,7 +80,7 @@ def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
             if end < len(parts) and parts[end].is_condition and end == len(parts) - 1:
                 continue
             yield range(start, end), tuple(term for term in said.terms if start <= term.segment < end), False
-        if start and parts[start].is_elliptic and parts[start].is_rule:
+        if start and parts[start].is_elliptic and parts[start].is_rule and not parts[start].is_condition:
             # `in economy, never in business class`: what it is about stands before.
             sign = parts[start].sign
             yield (
@@ -122,6 +114,12 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
         if found is not None:
             matched[one] = found
             hit += heavy * share
+    if _ANYTHING.search(said.text):  # of whatever sort
+        hit += sum(
+            _ALL_LISTED * heavy
+            for one, heavy in rule.ideas.items()
+            if one not in matched and one in rule.any_of and opposites(one).isdisjoint(there)
+        )
     if "action" in there:  # any action: all that the rule lists
         hit += sum(
             _ALL_LISTED * rule.ideas[name] for names in rule.lists for name in names if name not in matched
@@ -164,6 +162,8 @@ def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
     if _is_swapped(rule, found):
         return False
     deed_signs = {found.matched[one].sign for one in rule.deeds if one in found.matched} - {0}
+    has_contrast = {1, -1} <= set(rule.signs.values())
+    agreeing: set[int] = set()
     votes: dict[int, float] = {}
     masses: dict[int, float] = {}
     for one, heavy in rule.ideas.items():
@@ -185,15 +185,21 @@ def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
         if agree < 0 and one in rule.deeds and its_term.idea == one:
             return False
         is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
+        if has_contrast:  # what it is about may stand with the one or with the other
+            is_context = agree < 0 and one not in rule.deeds
+        if agree > 0:
+            agreeing.add(sign)
         votes[sign] = votes.get(sign, 0.0) + heavy * agree * (_CONTEXT if is_context else 1.0)
     if not votes:
         return True
+    if has_contrast and not votes.keys() <= agreeing:
+        return False
     return all(vote > -0.25 * masses[sign] for sign, vote in votes.items()) and sum(votes.values()) > 0
 
 
 def _is_swapped(rule: Wanted, found: Match) -> bool:
     """Whether what must come first comes second: `alter the table before you back it up`."""
-    orders = {term.idea: term.order for term in rule.whole.terms if term.order}
+    orders = {term.idea: term.order for term in rule.whole.terms if term.order} or _gated(rule)
     told = [
         (rule.ideas[one], orders[one], term.order)
         for one, term in found.matched.items()
@@ -202,6 +208,15 @@ def _is_swapped(rule: Wanted, found: Match) -> bool:
     kinds = {mine for _, mine, _ in told}
     against = sum(heavy for heavy, mine, its in told if mine != its)
     return len(kinds) > 1 and against > sum(heavy for heavy, mine, its in told if mine == its)
+
+
+def _gated(rule: Wanted) -> dict[str, int]:
+    """What must come first for a rule that says `nothing without it`, or `that needs this`."""
+    words = rule.whole.words
+    if "without" not in words and "needs" not in words and "need" not in words and "requires" not in words:
+        return {}
+    at = next(at for at, word in enumerate(words) if word in ("without", "need", "needs", "requires"))
+    return {term.idea: 1 if term.place > at else 2 for term in rule.whole.terms}
 
 
 def _is_remark(said: Clause, term: Term) -> bool:
@@ -223,12 +238,8 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
         if term.idea in found.matched and term.value is None
         for mark in term.marks
     }
-    theirs = {
-        mark
-        for term in found.terms
-        if term.value is None and term in found.matched.values()
-        for mark in term.marks
-    }
+    wide = {mark for term in found.terms if term.value is None for mark in term.marks}
+    theirs = {mark for term in found.terms if term in found.matched.values() for mark in term.marks} & wide
     if not its and rule.whole.has_exception and has_exception(text):
         theirs = set()  # both let the same out
     turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)
@@ -288,9 +299,11 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
         return "inverted"
     if _is_permit(found) and whole.force != "permit":
         return "inverted" if whole.is_only and _ANYONE.search(text) else "weakened"
-    if not _has_amounts(rule, found):
+    if opposes(rule, said, found):
+        return "inverted"
+    if lets_itself_out(rule, said, found.terms) or not _has_amounts(rule, found):
         return "weakened"
-    if is_soft(text) and not whole.is_soft:
+    if not whole.is_soft and (is_soft(text) or is_softened(said, found.terms)):
         return "weakened"
     if is_mild(text) and whole.is_strict and not is_strict(text):
         return "weakened"
@@ -307,7 +320,18 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
     if is_narrower(rule, said, terms, found.matched, missing):
         return "narrowed"
     is_placed = all(part.is_placed for part in found.parts)
-    return "paraphrase" if found.share >= (_PLACED_ENOUGH if is_placed else ENOUGH) else "absent"
+    enough = _PLACED_ENOUGH if is_placed or _is_half(rule, found) else ENOUGH
+    return "paraphrase" if found.share >= enough else "absent"
+
+
+def _is_half(rule: Wanted, found: Match) -> bool:
+    """Whether one part of the rule is not said at all."""
+    for number, part in enumerate(rule.whole.parts):
+        own = {term.idea: rule.ideas[term.idea] for term in rule.whole.terms if term.segment == number}
+        there = sum(heavy for one, heavy in own.items() if one in found.matched)
+        if not part.is_condition and not part.is_elliptic and there < _LEAST_OF_PART * sum(own.values()):
+            return True
+    return False
 
 
 def _is_let_through(rule: Wanted, found: Match) -> bool:

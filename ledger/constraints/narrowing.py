@@ -3,11 +3,15 @@
 import re
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import idea, is_deed, is_function, near, opposites, weight
+from ledger.constraints.lexicon import idea, is_deed, is_function, is_verb, near, opposites, weight
+from ledger.constraints.parts import Part
+from ledger.constraints.quantities import is_same
+from ledger.constraints.signals import is_finite
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
-    "for in on during about of at while when if regarding concerning inside with without abroad to by from".split()
+    "for in on outside during about of at while when if regarding concerning inside with without abroad to by"
+    " from".split()
 )
 """Words after which a rule says where or when it holds."""
 
@@ -20,17 +24,33 @@ DAYS = re.compile(
 
 _ANYTHING = re.compile(r"\b(anything|anyone|anybody|nothing|nobody|everything|everyone)\b")
 _ALL = re.compile(r"\b(?:all|every|any|each) (\w+)")
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     idea(word)
     for word in (
-        "person agent user final response reply task new exact full single current entire necessary direct written tool"
+        "person agent user response reply task new exact full single current entire necessary direct written tool"
         " output work time step option number appropriate relevant specific respective actual corresponding item"
-        " content sentence phrase form format unit name sure strict clear applicable original whole whatever regular"
+        " content sentence phrase form format unit name sure strict clear applicable whole whatever regular"
         " answer proper written explicit approved way project order purpose use"
         " advance write end start beginning next action system text statement thing occur place able size amount length"
         " topic subject kind sort type group"
         " value git command"
+        " everywhere anywhere somewhere other others another else enough straight hand anyway together"
+        " whoever whichever"
+        " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
+        " member level word mode given particular individual intent context volume key-context own self"
+        " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
+        " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
+)
+"""What a sentence may name beyond a rule without saying it for fewer cases."""
+
+
+_SPARED = re.compile(
+    r"\b(do|does|need|needs|are|is|must) not$|\b(are|is|stays?|remains?) (exempt|unaffected|excluded|excepted)\b"
+)
+_OF_ME = re.compile(r"\b(me|my|mine|i|we|us|our|ours)\b")
+_SPEAKERS = frozenset(
+    idea(word) for word in "user traveller caller owner boss principal client customer patient author".split()
 )
 
 
@@ -45,6 +65,8 @@ def is_narrower(
         is_part = 0 < len(there) < len(names) and missing >= len(names) - len(there)
         if is_part and not any(term.idea == "action" for term in terms):
             return True
+    if any(_SPARED.search(part.text) and _names(rule, said, part) for part in said.parts):
+        return True
     text = " ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
     if (DAYS.search(text) is not None) and DAYS.search(rule.whole.text) is None:
         return True
@@ -53,12 +75,23 @@ def is_narrower(
         {term.segment for term in terms if term.is_condition and said.parts[term.segment].is_condition}
     ):
         own = [term for term in terms if term.segment == at and not is_function(term.idea)]
-        if own and not any(term in matched.values() for term in own):
+        known = {term.idea for term in terms if term.segment != at}
+        if own and not any(term in matched.values() and term.idea not in known for term in own):
             return True
     quantified = {idea(one[1]) for one in _ALL.finditer(rule.whole.text)}
-    if found and any(one in rule.ideas and one not in matched for one in quantified):
-        return True
-    return len(found) > missing
+    if any(one in rule.ideas and one not in matched for one in quantified):
+        return bool(found) or any(_is_new_deed(rule, term, matched) for term in terms)
+    return bool(found)
+
+
+def _is_new_deed(rule: Wanted, term: Term, matched: dict[str, Term]) -> bool:
+    return (
+        is_deed(term.idea)
+        and term not in matched.values()
+        and term.idea not in rule.ideas
+        and weight(term.idea) >= 1
+        and term.idea not in HARMLESS
+    )
 
 
 def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> list[str]:
@@ -67,25 +100,53 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
     places = {term.place for term in matched.values()}
     segments = {term.segment for term in matched.values()}
     is_general = _ANYTHING.search(rule.whole.text) is not None
+    is_mine = _OF_ME.search(rule.whole.text) is not None
     found: list[str] = []
     for term in terms:
         if (
-            term.idea in its
-            or term.idea in rule.ideas
+            (term.value is None and (term.idea in its or term.idea in rule.ideas))
             or term.segment not in segments
-            or term.idea in _HARMLESS
-            or term.value is not None
+            or term.idea in HARMLESS
+            or (is_mine and term.idea in _SPEAKERS)
+            or (term.value is not None and _is_amount_of(rule, term))
             or opposites(term.idea) & rule.ideas.keys()
-            or weight(term.idea) < 1
+            or (term.value is None and weight(term.idea) < 1)
             or is_instead(rule, said, term)
-            or any(one in rule.ideas for one in near(term.idea))
+            or _is_near(rule, term, matched, is_modifying=term.place + 1 in places)
         ):
             continue
-        is_modifier = (term.place + 1 in places and not _is_deed(term)) or _is_whole_of(said, term, places)
+        is_modifier = (term.place + 1 in places and not _is_deed(said, term)) or _is_whole_of(
+            said, term, places
+        )
         is_object = is_general and _follows(said, term, places)
-        if is_modifier or is_object or _restricts(said, term):
+        if is_modifier or is_object or not is_deed(term.idea) or _restricts(said, term):
             found.append(term.idea)
     return found
+
+
+def _names(rule: Wanted, said: Clause, part: Part) -> bool:
+    return any(
+        term.idea in rule.ideas and weight(term.idea) >= 1 and said.parts[term.segment] is part
+        for term in said.terms
+    )
+
+
+def _is_near(rule: Wanted, term: Term, matched: dict[str, Term], *, is_modifying: bool) -> bool:
+    """Whether it may stand for an idea of the rule. `is_modifying`: `audit logs` are not all logs."""
+    return any(
+        one in rule.ideas
+        and (
+            not is_modifying
+            or one not in matched
+            or matched[one].idea != one
+            or any(one in names for names in rule.lists)
+        )
+        for one in near(term.idea)
+    )
+
+
+def _is_amount_of(rule: Wanted, term: Term) -> bool:
+    return any(name == term.idea and is_same(value, term.value or 0.0) for name, value in rule.amounts)
 
 
 def is_instead(rule: Wanted, said: Clause, term: Term) -> bool:
@@ -109,9 +170,10 @@ def _is_whole_of(said: Clause, term: Term, places: set[int]) -> bool:
     )
 
 
-def _is_deed(term: Term) -> bool:
+def _is_deed(said: Clause, term: Term) -> bool:
     """Whether the word is what is done and not what is meant: it begins the sentence, or follows `to`, `must`, `be`."""
-    return (term.place == 0 and is_deed(term.idea)) or term.before in (
+    is_order = term.place == 0 and is_verb(said.words[0]) and not is_finite(said.parts[term.segment].text)
+    return is_order or term.before in (
         "to",
         "must",
         "be",
@@ -135,6 +197,6 @@ def _restricts(said: Clause, term: Term) -> bool:
             return False
         if word in NARROWING:
             return said.words[at - 1] != "even" if at else True
-        if not is_function(word) and idea(word) not in _HARMLESS and weight(idea(word)) >= 1:
+        if not is_function(word) and idea(word) not in HARMLESS and weight(idea(word)) >= 1:
             return False
     return False

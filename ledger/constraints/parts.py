@@ -33,7 +33,10 @@ _ALWAYS_MAIN = frozenset("forbidden prohibited refused banned".split())
 _IN_CLAUSE = frozenset("not never nothing none cannot".split())
 _RELEASES = frozenset(("unneeded", "skip"))
 _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful mindful refrain".split())
+_AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
+_INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
+_ASIDE = re.compile(r"(?:not|nor) (?:(?:the|a|an|in|by|to|with|from|on|at|of|for|any|your|our) )*[\w'-]+")
 
 
 class Part(NamedTuple):
@@ -78,6 +81,9 @@ def parts_of(plain: str, *, is_ruled: bool, is_told: bool, is_question: bool) ->
         is_placed = is_ruled and not is_rule(text, is_ruled=False, is_told=is_told)
         is_leave = sign > 0 and is_permit(text)
         found.append(Part(text, sign, is_ruling, is_when, is_leave, is_placed, is_elliptic))
+    for number, part in enumerate(found[1:]):
+        if part.is_elliptic and part.is_rule and not is_question and not is_past(found[number].text):
+            found[number] = found[number]._replace(is_rule=True)
     _give_signs(found)
     if not is_question and any(_LETS_OUT.match(part.text) for part in found):
         found = [part._replace(is_rule=part.is_rule or not is_past(part.text)) for part in found]
@@ -95,15 +101,27 @@ def _give_signs(found: list[Part]) -> None:
 
 def _texts(plain: str) -> list[str]:
     """A sentence cut where another order or a condition begins; pieces of lists stay together."""
+    plain = _INSTEAD_WHEN.sub(r"\1; ", plain)
     pieces = _CUT.split(_AND.sub(_cut_and, plain).strip())
     found: list[str] = []
     is_open = False  # the part before waits for what it is about
+    aside: str | None = None  # `the landlord, not the tenant, pays`
     for number, piece in enumerate(pieces):
         text = piece.strip(" ,;:-.!?")
         if number % 2 or not text:
             continue
         between = pieces[number - 1].strip() if number else ""
-        if found and is_open and not text.startswith("instead_of"):
+        if aside is not None:
+            goes_on = between == "," and sign_of(text)[0] > 0 and not begins_condition(text)
+            if goes_on:
+                found[-1] = f"{found[-1]} {text}"
+            found.append(aside)
+            aside, is_open = None, False
+            if goes_on:
+                continue
+        if found and _ASIDE.fullmatch(text) and (between in ("but", "and") or between == ","):
+            aside = text
+        elif found and is_open and not text.startswith("instead_of"):
             found[-1] = f"{found[-1]} {text}"
         elif (
             found
@@ -116,6 +134,8 @@ def _texts(plain: str) -> list[str]:
         else:
             found.append(text)
         is_open = is_fragment(found[-1])
+    if aside is not None:
+        found.append(aside)
     return [one for text in found for one in _by_verb(text)]
 
 
@@ -166,6 +186,8 @@ def sign_of(text: str) -> tuple[int, bool]:
         elif word == "no":
             if (number == 0 or words[number - 1] not in _BEFORE_NO) and not opener:
                 sign, has_own = -sign, True
+        elif word == "confidential" and number + 1 < len(words) and words[number + 1] not in _AFTER_STATE:
+            continue  # `confidential papers`: which, and not what of them
         elif is_negative(word):
             if word in _ALWAYS_MAIN:
                 sign, has_own, since = -sign, True, None

@@ -38,13 +38,24 @@ _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
 _FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|goes?|needs?|requires?|forbidden|unneeded)\b")
-_WHOLE = re.compile(r"\b(not?|never|only|most|least|excess|unneeded|instead_of|who|which)\b")
+_WHOLE = re.compile(
+    r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
+)
 _NO_VERB = re.compile(r"(ing|ed|s|ly)$")
 _TOKEN = re.compile(
     r"#[a-z]+=\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.?[a-z0-9/@$](?:[a-z0-9_./@$:%+'-]*[a-z0-9_/%+])?|[,]"
 )
+_ARTICLES = frozenset(
+    "the a an your its his her their my our this that these those both all every each any".split()
+)
+_CLAUSE = re.compile(r"\b(?:that|which|who|whose|before|until|unless|after|once|if|when|while)\b")
+_BEGINS = re.compile(
+    r"(?:please |also |it is |you must |remember |make sure )*(?:never|always|mandatory|to)\b"
+)
 _STARTS = frozenset("the a an two three four five several some many".split())
-_BEFORE_VERB = frozenset("just only simply please and to kindly always immediately also then i will".split())
+_BEFORE_VERB = frozenset(
+    "first then next finally just only simply please and to kindly always immediately also then i will".split()
+)
 
 AUXILIARY = frozenset("is are must may can should will cannot be shall".split())
 """Verbs that hold a sentence together."""
@@ -148,7 +159,7 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
     """
     if _SO_FAR.search(text):
         return False
-    if _PAST.search(text) and not _BINDING.search(text):
+    if _PAST.search(text) and not _BINDING.search(text) and not _is_order_on_past(text):
         return is_told and not _PAST_FIRST.match(text)
     if (_PAST_FIRST.match(text) or _tells(text)) and not has_modal(text) and not is_told:
         return False
@@ -162,6 +173,12 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
         or is_soft(text)
         or orders(text)
     )
+
+
+def _is_order_on_past(text: str) -> bool:
+    """Whether it orders, and only a clause in it tells what was: `never ... before the board has announced it`."""
+    main = _CLAUSE.split(text)[0]
+    return main != text and _PAST.search(main) is None and bool(_BEGINS.match(main) or orders(main))
 
 
 def _tells(text: str) -> bool:
@@ -179,11 +196,13 @@ def _tells(text: str) -> bool:
 
 def orders(text: str) -> bool:
     """Whether it begins with a verb that orders; another word before an article is one too."""
-    first = first_word(text)
+    words = tokens(text)
+    at = next((at for at, word in enumerate(words) if word not in _BEFORE_VERB), len(words))
+    first = words[at] if at < len(words) else ""
     if is_verb(first):
         return True
-    after = re.match(rf"(?:[\w-]+ ){{0,2}}{re.escape(first)} (the|a|an|your|all|every|each|any)\b", text)
-    return bool(first.isalpha() and after and not is_function(first) and not _NO_VERB.search(first))
+    is_before = at <= 2 and words[at + 1 : at + 2] != [] and words[at + 1] in _ARTICLES
+    return bool(first.isalpha() and is_before and not is_function(first) and not _NO_VERB.search(first))
 
 
 def first_word(text: str) -> str:
@@ -194,7 +213,7 @@ def first_word(text: str) -> str:
 def is_fragment(text: str) -> bool:
     """Whether a piece says nothing by itself: a word of a list, a subject before its verb."""
     return not (
-        is_verb(first_word(text))
+        orders(text)
         or is_finite(text)
         or has_modal(text)
         or begins_condition(text)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ledger.constraints.clauses import clause
 from ledger.constraints.judging import COPIED, judged
-from ledger.constraints.lexicon import MADE, idea, is_function, near, opposites
-from ledger.constraints.narrowing import DAYS, NARROWING
+from ledger.constraints.lexicon import MADE, idea, is_function, near, opposites, weight
+from ledger.constraints.narrowing import DAYS, HARMLESS, NARROWING
 from ledger.constraints.seen import KEPT as KEPT
 from ledger.constraints.seen import Seen as Seen
 from ledger.constraints.seen import Visibility as Visibility
@@ -22,11 +22,22 @@ from ledger.constraints.wording import Sentence, bare, normal, sentences
 _CLEAR = 0.8
 _SOME = 0.4
 _FEW = 0.3
+_EACH = 0.2
 _LITERAL = 0.3
 _REFUSES = re.compile(
-    r"\b(no|not|never|nobody|nothing|none|forbidden|prohibited|banned|unneeded|no longer|stop)\b"
+    r"\b(no|not|never|nobody|nothing|none|forbidden|prohibited|banned|unneeded|no longer|stop"
+    r"|refuses?|declines?|avoid|wrong|skip|pointless|useless|unnecessary|optional|lifted|waived|dropped)\b"
 )
-_NOT_FORGET = re.compile(r"\b(forget|fail|hesitate|omit|neglect|skip|only|but)\b")
+_NOT_FORGET = re.compile(
+    r"\b(no|not|never|nobody|nothing)\b.*\b(forget|fail|hesitate|omit|neglect|skip|only|but|avoid|optional|negotiable)"
+    r"|\bexceptions?\b|\bnothing but\b"
+)
+_GIVES_REASON = re.compile(
+    r",? ?(and|also|as (?!long|soon|far)|because|since|so|per|which|that|for the reason|in order"
+    r"|due|by order|according|see|source|says?|said)\b"
+)
+_EMBEDS = re.compile(r"\b(of|from|in|for|about|with|by|on|the|an?|all|these|our|your) $")
+"""Where the words before a copy do not end: `papers from the` personnel files."""
 _DENIED = re.compile(r"\b(not|never|no longer|stop|without|nobody|n't)$")
 
 
@@ -65,6 +76,7 @@ def _see(rule: Wanted, text: str, is_ruled: bool) -> Seen:
     if not _may_say(needed, all_ideas, _SOME) and rule.bare not in plain:
         return found
     at_once = max(1, min(3, rule.sentences))
+    is_there = bool(rule.bare) and rule.bare in plain
     for start in range(len(said)):
         for size in range(1, min(at_once, len(said) - start) + 1):
             there = ideas[start] if size == 1 else ideas[start].union(*ideas[start + 1 : start + size])
@@ -72,12 +84,31 @@ def _see(rule: Wanted, text: str, is_ruled: bool) -> Seen:
                 continue
             window = said[start : start + size]
             told = " ; ".join(one.text.rstrip(".!;") for one in window) if size > 1 else window[0].text
+            if size > 1 and not _is_joint(rule, is_there, told, window, needed, ideas[start:]):
+                continue
             one = _judge(rule, told, is_ruled or window[0].is_ruled)
             is_copied = is_copied or one.share == COPIED
             found = _better(found, one)
     if not is_copied and rule.bare and f" {rule.bare} " in f" {plain} ":
         return _better(found, Seen("verbatim", COPIED, rule.bare))
     return found
+
+
+def _is_joint(
+    rule: Wanted,
+    is_there: bool,
+    told: str,
+    window: tuple[Sentence, ...],
+    needed: tuple[tuple[float, frozenset[str]], ...],
+    ideas: tuple[frozenset[str], ...],
+) -> bool:
+    """Whether sentences may say a rule of several sentences together: all of them order, and each says a part of it."""
+    if is_there:
+        return rule.bare in _bare(told)
+    return all(
+        _may_say(needed, its, _EACH) and (one.is_ruled or clause(one.text, is_ruled=False).force != "none")
+        for one, its in zip(window, ideas, strict=False)
+    )
 
 
 class _Read(NamedTuple):
@@ -100,7 +131,7 @@ def _needed(rule: str) -> tuple[tuple[float, frozenset[str]], ...]:
     """For each idea of a rule its weight, and what may stand for it; nothing: it cannot be told from single words."""
     found = []
     for one, heavy in wanted(rule).ideas.items():
-        is_open = one in MADE or one.startswith("#")
+        is_open = one in MADE or one.startswith("#") or not near(one).isdisjoint(MADE)
         words = {one, *opposites(one), *near(one), *([one[:5]] if len(one) >= 5 else [])}
         found.append((heavy, frozenset[str]() if is_open else frozenset(words)))
     return tuple(found)
@@ -150,7 +181,7 @@ def _judge(rule: Wanted, told: str, is_ruled: bool) -> Seen:
         before, _, after = plain.partition(rule.bare)
         if _is_refused(rule, told):
             return Seen("inverted", COPIED, told, True)
-        return Seen(_copied(before.strip(), after.strip(), told), COPIED, told, True)
+        return Seen(_copied(rule, before.strip(), after.strip(), told), COPIED, told, True)
     said = clause(told, is_ruled=is_ruled)
     if rule.whole.literals and not all(bare(one) in plain for one in rule.whole.literals):
         return Seen("absent", 0.0, told)
@@ -160,14 +191,27 @@ def _judge(rule: Wanted, told: str, is_ruled: bool) -> Seen:
     return seen
 
 
+def _goes_on(rule: Wanted, after: str, told: str) -> bool:
+    """Whether its sentence goes on after a copy and says more of it: `... written by interns`."""
+    rest = told.partition(normal(rule.text).rstrip(".!"))[2].strip(" \"'")
+    if not after or rest[:1] in (".", ";", ":", "!", "(", ")", "-", "]", "}") or _GIVES_REASON.match(rest):
+        return False
+    return any(_says(word) for word in after.split())
+
+
+def _says(word: str) -> bool:
+    return not is_function(word) and idea(word) not in HARMLESS and weight(idea(word)) >= 1
+
+
 def _is_refused(rule: Wanted, told: str) -> bool:
     """Whether the words right before a copy take it back: `nobody has to ...`, `it is forbidden to ...`."""
     at = told.find(normal(rule.text).rstrip(".!"))
-    lead = re.split(r"[,;:.]", told[: max(0, at)])[-1]
+    before = told[: max(0, at)].rstrip().removesuffix(":")
+    lead = re.split(r"[,;:.]", before)[-1]
     return _REFUSES.search(lead) is not None and _NOT_FORGET.search(lead) is None
 
 
-def _copied(before: str, after: str, told: str) -> Visibility:
+def _copied(rule: Wanted, before: str, after: str, told: str) -> Visibility:
     """What the words around a copy make of it."""
     around = [clause(one) for one in (before, after) if one]
     if any(one.is_withdrawal or one.force == "release" for one in around):
@@ -176,8 +220,14 @@ def _copied(before: str, after: str, told: str) -> Visibility:
         return "inverted"
     if any(one.has_exception or (one.is_soft and one.force != "none") for one in around):
         return "weakened"
-    narrows = before.split()[:1] + after.split()[:1]
+    lead = re.split(r"[,;:] ", told.partition(normal(rule.text).rstrip(".!"))[0])[-1]
+    if _EMBEDS.search(lead) and any(_says(word) for word in lead.split()):
+        return "narrowed"
+    is_source = before.startswith(("from ", "by ")) and f"{before.split()[-1]}:" in told
+    narrows = [*([] if is_source else before.split()[:1]), *after.split()[:1]]
     if any(word in NARROWING for word in narrows) or any(DAYS.search(one.text) for one in around):
+        return "narrowed"
+    if _goes_on(rule, after, told):
         return "narrowed"
     last = before.rpartition(" ")[2]
     is_joined = bool(last) and re.search(rf"{re.escape(last)} \w", told) is not None

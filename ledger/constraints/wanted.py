@@ -12,9 +12,14 @@ from ledger.constraints.wording import bare, normal, sentences
 _LIST = re.compile(
     r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all )?(\w[\w-]*)"
 )
+_DETERMINED = frozenset("every each all any a an the your our its their this these".split())
+_ANY = re.compile(r"\b(?:any|all|every|each) (\w+)")
 _REFUSED = 0.35
 _ON_CONDITION = 0.8
-_EXCEPTED = 0.5
+_EXCEPTED = 0.6
+_EVEN = 0.25
+_AT_ALL = re.compile(r"(not )?even\b")
+_LETS_OUT = re.compile(r"\b(unless|except)\b")
 
 
 class Wanted(NamedTuple):
@@ -50,6 +55,9 @@ class Wanted(NamedTuple):
     has_both: bool
     """Whether it names something and its opposite: `keep ... then erase`."""
 
+    any_of: frozenset[str]
+    """Of which things it speaks of all: `any file or folder`."""
+
     lists: tuple[tuple[str, ...], ...]
     """What it enumerates."""
 
@@ -57,8 +65,9 @@ class Wanted(NamedTuple):
 @lru_cache(maxsize=2048)
 def wanted(text: str) -> Wanted:
     """Take a rule apart."""
-    count = len(sentences(text))
-    whole = clause(normal(text), is_ruled=True)
+    some = [one.text for one in sentences(text)] or [normal(text)]
+    count = len(some)
+    whole = clause(" ; ".join([*(one.rstrip(".!;") for one in some[:-1]), some[-1]]), is_ruled=True)
     ideas: dict[str, float] = {}
     signs: dict[str, int] = {}
     for term in whole.terms:
@@ -67,12 +76,15 @@ def wanted(text: str) -> Wanted:
         if part.sign < 0 and part.is_elliptic:
             heavy *= _REFUSED
         elif term.is_condition:
-            heavy *= _EXCEPTED if re.search(r"\b(unless|except)\b", part.text) else _ON_CONDITION
+            heavy *= _EVEN if _AT_ALL.match(part.text) else _ON_CONDITION
+            if _LETS_OUT.search(part.text):
+                heavy *= _EXCEPTED
         if heavy > ideas.get(term.idea, 0.0):
             ideas[term.idea] = heavy
         signs[term.idea] = signs.get(term.idea) or term.sign
     amounts = tuple((term.idea, term.value) for term in whole.terms if term.value is not None)
     demanded = {term.idea for term in whole.terms if not term.is_condition}
+    lists = tuple(_lists(whole))
     return Wanted(
         text,
         bare(text),
@@ -84,18 +96,26 @@ def wanted(text: str) -> Wanted:
         amounts,
         frozenset(ideas.keys() - demanded),
         any(opposites(one) & ideas.keys() for one in ideas),
-        tuple(_lists(whole)),
+        frozenset(_any_of(whole, lists)),
+        lists,
     )
 
 
-def deeds_in(said: Clause, terms: Iterable[Term]) -> frozenset[str]:
+def deeds_in(whole: Clause, terms: Iterable[Term]) -> frozenset[str]:
     """What a sentence demands or refuses to do: the first verb of each of its parts."""
     found: dict[int, str] = {}
     for term in terms:
         if term.segment in found or term.is_condition or not is_deed(term.idea) or weight(term.idea) < 1:
             continue
+        if not _DETERMINED.isdisjoint(whole.words[max(0, term.place - 2) : term.place]):
+            continue  # `every SQL query`: a thing
         found[term.segment] = term.idea
     return frozenset(found.values())
+
+
+def _any_of(whole: Clause, lists: tuple[tuple[str, ...], ...]) -> Iterable[str]:
+    some = {idea(found[1]) for found in _ANY.finditer(whole.text)}
+    return some.union(*(names for names in lists if some.intersection(names)))
 
 
 def _lists(whole: Clause) -> Iterable[tuple[str, ...]]:

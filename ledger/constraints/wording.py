@@ -45,9 +45,10 @@ _CELLS = re.compile(r"^\s*\|(.*)\|\s*$")
 _ENTRY = re.compile(r"^\s*\"([^\"\n]{1,60})\"\s*:\s*(.*)$")
 _STOP = re.compile(
     r"(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bst\.)(?<!\bno\.)(?<!\bvs\.)(?<!\bmrs\.)(?<!\bmax\.)(?<!\bmin\.)(?<!\bincl\.)(?<!approx\.)(?<!\bresp\.)(?<!\bcf\.)(?<!\betc\.)(?<!e\.g\.)(?<!i\.e\.)"
-    r"(?<=[.!?])[\"')\]]?\s+(?=\S)",
+    r"(?<=[.!?])[\"')\]]?\s+(?=\S)|(?<=\w\")\s+(?=(?-i:[A-Z])[a-z])",
     re.IGNORECASE,
 )
+_ESCAPED = re.compile(r"\\u((?!d[89a-f])[0-9a-f]{4})", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 _RULING = re.compile(
     r"constraint|preference|rule|polic|instruction|requirement|guideline|must|governance|standing|do not|never|pinned"
@@ -107,11 +108,11 @@ def _unpacked(text: str) -> str:
     """A text that is JSON as the lines of its strings, each name of an object as a heading."""
     plain = text.strip()
     if plain[:1] not in ("{", "[") or plain[-1:] not in ("}", "]"):
-        return text
+        return _ESCAPED.sub(_character, text)
     try:
         value = decode_json(plain)
     except ValueError:
-        return text
+        return _ESCAPED.sub(_character, text)
     lines: list[str] = []
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
@@ -124,6 +125,11 @@ def _unpacked(text: str) -> str:
             lines.append(f"## {name.replace('_', ' ')[:80]}")
             lines.append(one if _IS_POINT.match(one) else f"- {one}")
     return "\n".join(lines)
+
+
+def _character(found: re.Match[str]) -> str:
+    """What an escape in JSON that was cut off stands for."""
+    return chr(int(found[1], 16))
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ Inference looks at the arguments, not only at the name of the tool: `manage_file
 a guess that errs to the graver side; what it rests on is in `why`.
 """
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -24,6 +25,8 @@ _TELLING = VERB_FIELDS.union(_SHELL_FIELDS, _SQL_FIELDS)
 _LONGEST_NAME = 200  # of a tool that is remembered: tools are few, and each is called again and again
 _LONGEST_TARGET = 300
 _LONGEST_VERB = 40
+_HAND_OFF = re.compile(r"(transfer|transfer_back|hand_?off|delegate)_to_\w+", re.IGNORECASE)
+_HANDED = frozenset("agent agent_name reason message task context summary".split())
 
 
 class Effect(NamedTuple):
@@ -60,7 +63,7 @@ def classify(
 
     `annotations` are those of the Model Context Protocol (readOnlyHint, destructiveHint, openWorldHint).
     """
-    fields = arguments if isinstance(arguments, Mapping) else {}
+    fields = arguments if isinstance(arguments, dict | Mapping) else {}
     inferred = _inferred(tool, fields)
     rule = None if policy is None else policy.rule_for(tool, fields)
     if rule is not None:
@@ -78,16 +81,22 @@ def classify(
 
 
 def inferred_class(tool: str, arguments: Any) -> EffectClass:
-    """The class alone that `classify` infers: at once, where no argument says what is done."""
-    fields = arguments if isinstance(arguments, Mapping) else {}
+    """The class alone that `classify` infers."""
+    fields = arguments if isinstance(arguments, dict | Mapping) else {}
+    return class_by_name(tool, arguments) or _inferred(tool, fields).effect_class
+
+
+def class_by_name(tool: str, arguments: Any) -> EffectClass | None:
+    """The class alone that `classify` infers, at once; None where an argument says what is done."""
+    fields = arguments if isinstance(arguments, dict | Mapping) else {}
     if len(tool) <= _LONGEST_NAME and _TELLING.isdisjoint(map(str.lower, fields)):
-        return _class_by_name(tool)
-    return _inferred(tool, fields).effect_class
+        return _class_by_name(tool, _HANDED.issuperset(fields))
+    return None
 
 
 @lru_cache(maxsize=1024)
-def _class_by_name(tool: str) -> EffectClass:
-    return _inferred(tool, {}).effect_class
+def _class_by_name(tool: str, may_hand_off: bool) -> EffectClass:
+    return _inferred(tool, {} if may_hand_off else {"": None}).effect_class
 
 
 def from_annotations(annotations: Mapping[str, Any] | None) -> EffectClass | None:
@@ -112,6 +121,9 @@ def worst(effects: list[Effect]) -> Effect | None:
 
 def _inferred(tool: str, fields: Mapping[str, Any]) -> Effect:
     target = _target(fields)
+    if _HAND_OFF.fullmatch(tool) and _HANDED.issuperset(fields):
+        why = "its name and arguments hand over to another agent, and do nothing else"
+        return Effect("read", "inferred", "hand over", target, why)
     found = [*_by_command(tool, fields), *_by_sql(fields)]
     if not found:
         found = [*_by_name(tool), *_by_fields(fields)]

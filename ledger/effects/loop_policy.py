@@ -31,7 +31,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ledger.effects.constraints import Constraint, WhenLost
-from ledger.effects.policy import EffectPolicy, load_policy_as, value_at
+from ledger.effects.policy import EffectPolicy, value_at
+from ledger.effects.yaml_file import read_yaml
 from ledger.events.canonical import canonical_json
 from ledger.events.tool_call import EffectClass
 
@@ -216,5 +217,5 @@ class LoopPolicy(EffectPolicy):
 
 
 def load_loop_policy(path: Path) -> LoopPolicy:
-    """Read a policy. Raises InputError that names the file, the place and what was expected."""
-    return load_policy_as(LoopPolicy, path)
+    """Read a policy. Raises InputError that names the line, what was expected and what was found."""
+    return read_yaml(LoopPolicy, path)

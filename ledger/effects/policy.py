@@ -14,16 +14,13 @@ compensation: {tool: delete_rows, arguments: {ids: /result/ids}}
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ledger.errors import InputError
+from ledger.effects.yaml_file import read_yaml
 from ledger.events.canonical import canonical_json
 from ledger.events.tool_call import EffectClass
-
-_LARGEST = 1_000_000
 
 
 class Compensation(BaseModel):
@@ -128,37 +125,9 @@ class EffectPolicy(BaseModel):
         return canonical_json(self.model_dump(mode="json", by_alias=True))
 
 
-Policy = TypeVar("Policy", bound=BaseModel)
-
-
 def load_effect_policy(path: Path) -> EffectPolicy:
-    """Read a policy. Raises InputError that names the file, the place and what was expected."""
-    return load_policy_as(EffectPolicy, path)
-
-
-def load_policy_as(kind: type[Policy], path: Path) -> Policy:
-    """Read a policy of a kind. Raises InputError that names the file, the place and what was expected."""
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path}: expected a policy of at most {_LARGEST} bytes")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: expected YAML, found {error}") from error
-    if not isinstance(value, dict):
-        first_field = next(iter(kind.model_fields))
-        raise InputError(
-            f"{path}: expected a list of rules under {first_field!r}, found {type(value).__name__}"
-        )
-    try:
-        return kind.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = "/".join(str(step) for step in first["loc"])
-        raise InputError(f"{path}: {place}: {first['msg']}") from error
+    """Read a policy. Raises InputError that names the line, what was expected and what was found."""
+    return read_yaml(EffectPolicy, path)
 
 
 def is_pointer(value: object) -> bool:

@@ -50,8 +50,8 @@ _SENDS = (
     "--data-",
 )
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_SQL_DESTROYS = ("DROP ", "DELETE ", "TRUNCATE ")
-_SQL_WRITES = ("INSERT ", "UPDATE ", "CREATE ", "ALTER ", "MERGE ", "REPLACE ", "GRANT ", "REVOKE ")
+_SQL_DESTROYS = (" DROP ", " DELETE ", " TRUNCATE ")
+_SQL_WRITES = (" INSERT ", " UPDATE ", " CREATE ", " ALTER ", " MERGE ", " REPLACE ", " GRANT ", " REVOKE ")
 _PLAIN = re.compile(r"""[^'"\\#\x0b\x0c\x1c-\x1f\x80-\U0010ffff]*""")
 _WORD = re.compile(r"[();<>|&]+|[^\s();<>|&]+")
 _SEPARATORS = frozenset({";", "&", "&&", "||", "|", "|&", "(", ")", "\n", "{", "}", "!"})
@@ -65,10 +65,10 @@ def shell_effects(command: str) -> Iterator[tuple[EffectClass, str, str | None]]
 
 def sql_class(statement: str) -> EffectClass:
     """What SQL text does."""
-    text = f"{' '.join(statement.upper().split())} "
-    if any(f" {word}" in f" {text}" for word in _SQL_DESTROYS):
+    text = f" {' '.join(statement.upper().split())} "
+    if any(word in text for word in _SQL_DESTROYS):
         return "irreversible"
-    return "write" if any(f" {word}" in f" {text}" for word in _SQL_WRITES) else "read"
+    return "write" if any(word in text for word in _SQL_WRITES) else "read"
 
 
 def simple_commands(command: str) -> Iterator[list[str]]:

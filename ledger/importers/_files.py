@@ -34,6 +34,14 @@ def find_files(paths: Iterable[Path]) -> Iterator[Path]:
             raise InputError(f"{path} does not exist: expected a file or folder with traces")
 
 
+def in_one_order(paths: Iterable[str]) -> list[Path | str]:
+    """All files named, those in folders too, by name and each once; then URLs: however they are asked for."""
+    given = sorted(set(paths))
+    urls = [path for path in given if "://" in path]
+    found = {file.absolute(): file for file in find_files(Path(path) for path in given if path not in urls)}
+    return [*(found[name] for name in sorted(found)), *urls]
+
+
 def url_without_secrets(url: str) -> str:
     """A database's address as reports and records may show it: no user, no password, no options."""
     parts = urlsplit(url)

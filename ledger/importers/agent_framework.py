@@ -3,6 +3,7 @@
 Checkpoints hold pickled objects as text. They are kept as that text and never opened.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ CANNOT_SHOW = (
     "In workflow events and middleware dumps, times and the objects that they print.",
     "In middleware dumps, what came through a stream, and which of two parallel calls of a tool raised.",
 )
+_PRINTED = re.compile(r"""\b(source|target)=['"]([^'"\\]*)['"]""")
 _HOOKS = frozenset({"chat_before", "chat_after", "fn_before", "fn_after", "fn_error"})
 _EVENTS = frozenset(
     {
@@ -257,6 +259,13 @@ def _act(talk: Talk, kind: str, fields: dict[str, Any], place: Place) -> Iterato
         name = scribe.word(fields.get("request_id"), "request") or place.key
         yield scribe.draft(place, ApprovalAsked(approval_id=name))
     elif kind == "handoff_sent":
-        payload = talk.loop.keep.json(fields.get("data"), "handoff")
-        event = DelegationStarted(delegation_id=f"handoff:{place.line}", how="handoff", payload=payload)
+        data = fields.get("data")
+        printed = dict(_PRINTED.findall(data)) if isinstance(data, str) else record(data)
+        scribe.agent = scribe.word(words(printed.get("source")), "source") or scribe.agent
+        event = DelegationStarted(
+            delegation_id=f"handoff:{place.line}",
+            to_agent=scribe.word(words(printed.get("target")), "target"),
+            how="handoff",
+            payload=talk.loop.keep.json(data, "handoff"),
+        )
         yield scribe.draft(place, event, "agent")

@@ -2,6 +2,7 @@
 
 import importlib.resources
 import os
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from ledger.errors import InputError
+from ledger.events import BY_NAME
 from ledger.lake.columns import COLUMNS, MONEY, SCHEMA, SCHEMA_VERSION, Kind
 from ledger.lake.columns import RECORDED_DATE as RECORDED_DATE
 from ledger.lake.engines.functions import duckdb_functions
@@ -21,6 +23,11 @@ FOLDER = "lake"
 
 Config = dict[str, str | bool | int | float | list[str]]
 """Settings of an engine."""
+
+OWN = "own_rows"
+"""The table below `events` where a connection holds rows of its own in some columns only."""
+
+_OF_EVERY_RECORD = ("events", "events_main", "sessions")
 
 SQL_TYPES: dict[Kind, str] = {
     "word": "varchar",
@@ -61,6 +68,13 @@ def tables() -> tuple[Table, ...]:
     return tuple(found)
 
 
+@cache
+def events_of(table: str) -> frozenset[str] | None:
+    """Names of the events that the rows of a table are made of; None: of all, or there is no such table."""
+    texts = [one.sql for one in tables() if one.name == table and table not in _OF_EVERY_RECORD]
+    return frozenset(name for name in BY_NAME if f"'{name}'" in texts[0]) if texts else None
+
+
 def connect(home: str | Path | None = None) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with all tables of a lake, as the lake is now.
 
@@ -87,11 +101,17 @@ def lake_folder(home: str | Path | None = None) -> Path:
 
 
 def connect_files(
-    paths: list[Path], *, is_mixed: bool = False, config: Config | None = None, rows: Any = None
+    paths: list[Path],
+    *,
+    is_mixed: bool = False,
+    config: Config | None = None,
+    rows: Any = None,
+    columns: Collection[str] | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with all tables, over these files of one lake; mixed when some lack columns of now.
 
-    `rows` takes the place of files: an Arrow dataset with the columns of `events`.
+    `rows` takes the place of files: an Arrow dataset with the columns of `events`. Without either, `events` is an empty
+    table; with `columns`, a view over one, `OWN`, that has these alone: the others are NULL.
     """
     connection = duckdb.connect(":memory:", config=config or {})
     connection.execute("set TimeZone = 'UTC'")
@@ -114,7 +134,13 @@ def connect_files(
         connection.register("events", rows)
     else:
         connection.register("nothing", pa.schema([*SCHEMA, RECORDED_DATE]).empty_table())
-        connection.execute("create table events as select * from nothing")
+        if columns is None:
+            connection.execute("create table events as select * from nothing")
+        else:
+            own = ", ".join(f'"{name}"' for name in [*columns, RECORDED_DATE.name])
+            connection.execute(f"create table {OWN} as select {own} from nothing")  # noqa: S608 - names of ours
+            shown = _names(set(columns))
+            connection.execute(f"create view events as select {shown}, recorded_date from {OWN}")  # noqa: S608
         connection.unregister("nothing")
     connection.execute(duckdb_functions())
     for table in tables():

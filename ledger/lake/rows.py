@@ -5,7 +5,7 @@ A record that cannot be read becomes a row that says so: the lake has every reco
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -115,10 +115,18 @@ class Rows:
     row, there would soon be so many that Python looked for garbage among them, again and again.
     """
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(
+        self, contents: Contents, columns: Collection[str] | None = None, given: set[str] | None = None
+    ) -> None:
+        """`columns` are those that are made; None: all. No content is read for one that is not.
+
+        `given` holds digests of contents that most calls repeat, and that were given before: it grows with them.
+        """
         self._contents = contents
+        self._columns_made = columns
+        self._schema = SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
         self._batches: list[pa.RecordBatch] = []
-        self._given: set[str] = set()
+        self._given = set() if given is None else given
         self._begin()
         self.size = 0
         """Rows so far."""
@@ -222,9 +230,13 @@ class Rows:
 
     def _guess_effect(self, place: int, tool: Any, arguments: _Reference) -> None:
         """The effect class of a call that declares none."""
-        digest, _, kind = arguments
-        if isinstance(tool, str):
-            self._guessed.add(place, tool, digest if kind == "json" else None)
+        digest, size, kind = arguments
+        if isinstance(tool, str) and self._makes("effect_guess"):
+            self._guessed.add(
+                place, tool, digest if kind == "json" and 0 <= size <= LARGEST_CONTENT else None
+            )
+            if not self._makes("text"):  # else it is counted as what the row shows
+                self._waiting += size
 
     def _show_first(self, place: int, column: str, value: Any) -> None:
         """The text of a content at the first record that names it; nothing where it was given before."""
@@ -235,8 +247,11 @@ class Rows:
             size = value.get("size")
             self._want(place, column, digest, size if isinstance(size, int) else 0)
 
+    def _makes(self, column: str) -> bool:
+        return self._columns_made is None or column in self._columns_made
+
     def _want(self, place: int, column: str, digest: str, size: int) -> None:
-        if 0 <= size <= LARGEST_CONTENT:
+        if 0 <= size <= LARGEST_CONTENT and self._makes(column):
             self._shown.add(place, column, digest)
             self._waiting += size
             self.text_size += size if size < LONGEST_TEXT else LONGEST_TEXT
@@ -244,7 +259,8 @@ class Rows:
     def _finish(self) -> None:
         """Make a batch of the rows that wait."""
         columns, size = self._columns, self._place
-        found = self._contents(list(dict.fromkeys(filter(None, self._shown.digests))))
+        wanted = filter(None, (*self._shown.digests, *self._guessed.digests))
+        found = self._contents(list(dict.fromkeys(wanted)))
         for place, column, digest in self._shown:
             if digest is not None and (content := found.get(digest)) is not None:
                 columns[column][place] = _text(content)
@@ -254,16 +270,16 @@ class Rows:
             _array(_KINDS[field.name], columns[field.name][:size], field.type)
             if field.name in columns
             else pa.nulls(size, field.type)
-            for field in SCHEMA
+            for field in self._schema
         ]
-        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._begin()
 
     def table(self) -> pa.Table:
         """The rows as a table of the schema, in the order in which they came."""
         if self._place:
             self._finish()
-        return pa.Table.from_batches(self._batches, SCHEMA)
+        return pa.Table.from_batches(self._batches, self._schema)
 
 
 def _reference(value: Any) -> _Reference:

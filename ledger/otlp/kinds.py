@@ -134,7 +134,7 @@ def handed_to(span: Span) -> str | None:
 
 
 def transfer_target(tool: str, arguments: object) -> str | None:
-    """The agent that a tool call hands over to; None when it is an ordinary call."""
+    """The agent that a tool call hands over to, "" when it does not show; None when it is an ordinary call."""
     found = _TRANSFER.match(tool)
     if found is None:
         return None
@@ -145,4 +145,4 @@ def transfer_target(tool: str, arguments: object) -> str | None:
         for name in ("agent_name", "agent", "name"):
             if said := text(given.get(name)):
                 return said
-    return found["agent"]
+    return ""

@@ -330,7 +330,7 @@ class ModelCalls:
                 ]
                 if (target := transfer_target(ask.tool, ask.arguments)) is not None:
                     started = DelegationStarted(
-                        delegation_id=call_id, to_agent=target, how="handoff", call_id=call_id
+                        delegation_id=call_id, to_agent=target or None, how="handoff", call_id=call_id
                     )
                     drafts.append(_caused(scribe.draft(started, record, place, at), 0))
                 item = scribe.item(place.session, f"ask:{call_id}", drafts, record, cause=cause)

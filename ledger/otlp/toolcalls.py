@@ -71,7 +71,7 @@ class ToolCalls:
         drafts = [self._scribe.draft(event, span, place, span.start)]
         if (target := transfer_target(facts.tool, facts.arguments)) is not None:
             handed = DelegationStarted(
-                delegation_id=asked.call_id, to_agent=target, how="handoff", call_id=asked.call_id
+                delegation_id=asked.call_id, to_agent=target or None, how="handoff", call_id=asked.call_id
             )
             drafts.append(self._scribe.draft(handed, span, place, span.start))
         item = self._scribe.item(place.session, asked.item, drafts, span, cause=cause)

@@ -20,7 +20,7 @@ def connect(path: str) -> sqlite3.Connection:
         path, check_same_thread=False, isolation_level=None, cached_statements=256, timeout=_LOCK_TIMEOUT_S
     )
     try:
-        _switch_to_wal(connection)
+        switch_to_wal(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
     except DAMAGE:
@@ -29,7 +29,7 @@ def connect(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
+def switch_to_wal(connection: sqlite3.Connection) -> None:
     """SQLite does not wait when two connections switch a new file at once: it fails, and we wait."""
     give_up_at = time.monotonic() + _LOCK_TIMEOUT_S
     while True:

@@ -1,48 +1,44 @@
 """Audits sessions while they run: folds see each record as it comes, queries the session's rows. Raises findings.
 
-Folds and queries have a thread each: a query over a long session keeps no fold waiting.
+Our folds have a thread, our queries another, and each detector of others one of its own: none keeps another waiting.
 """
 
 import logging
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-from ledger.audit import Detector, Finding, SessionFolds, query
+from ledger.audit import Detector, Finding
+from ledger.audit.failure import Failure
+from ledger.audit.running import events_read, text_of
 from ledger.errors import LedgerError
-from ledger.events.keeping import Imported
-from ledger.events.session import SessionEnded
-from ledger.lake.feed import Stored
 from ledger.lake.memory import MemoryLake
 from ledger.recorder import Recorder
-from ledger.views.findings import keep, reader_of
+from ledger.views.findings import Places, Raising, about_nothing, broken, reader_of
 from ledger.views.lake import lake_feed
+from ledger.views.lanes import Lane, News, Road
+from ledger.views.looking import FoldLane, QueryLane, RowsLane
 
 _BATCH = 2000
-_SESSIONS = 256
-_REST = 2.0  # a query waits so many times as long as the last one took: a busy ledger is not kept busier
+_LONGEST_S = 60.0
+_PARTING_S = 5.0
+_AGAIN_S = 1.0
 _OF_REVIEW = "review."
-_ENDS = (SessionEnded.TYPE, Imported.TYPE)
 _log = logging.getLogger(__name__)
 
 
-@dataclass
-class _Live:
-    """A session that is looked at."""
-
-    folds: SessionFolds
-    seq: int = 0
-    raised: set[str] = field(default_factory=set)
+def _log_failure(failure: Failure) -> None:
+    _log.error("detector %s: %s", failure.detector, failure.error)
 
 
 class AuditFollower:
     """Follows a ledger in threads of its own and raises findings. Use as a context manager.
 
-    A session is looked at from its first record on as soon as it gets a new one. `tell` is called with each finding
-    that is new. A detector that breaks is reported in the log and left out from then on.
+    Detectors that compare sessions are left out: only those that run are seen here.
+
+    A session is looked at from its first record on as soon as it gets a new one; sessions that need little reading go
+    before one that needs much. `tell` is called with each finding that is new, `tell_failed` once with each detector
+    that breaks: a fold sees no more of the session in which it broke, a query is not asked any more.
     """
 
     def __init__(
@@ -51,137 +47,159 @@ class AuditFollower:
         detectors: Sequence[Detector],
         *,
         tell: Callable[[Finding], None] = lambda finding: None,
+        tell_failed: Callable[[Failure], None] = _log_failure,
         after: int | None = None,
-        pause_s: float = 0.1,
+        pause_s: float = 0.05,
+        longest_s: float = _LONGEST_S,
     ) -> None:
-        self._recorder = recorder
         self._store = recorder.store
-        self._folding = [detector for detector in detectors if detector.start is not None]
-        self._asking = [detector for detector in detectors if detector.sql is not None]
+        self._detectors = detectors = [one for one in detectors if one.is_live]
         self._tell = tell
+        self._tell_failed = tell_failed
         self._pause_s = pause_s
+        self._longest_s = longest_s
         self._position = self._store.last_position() if after is None else after
-        self._sessions: OrderedDict[str, _Live] = OrderedDict()
-        self._reader = reader_of(self._store)
-        self._lake = MemoryLake(lake_feed(self._store).contents)
-        self._touched: set[str] = set()
-        self._ask_at = 0.0
-        self._lock = threading.RLock()  # over the sessions, what was touched, and what is raised
-        self._threads = [self._thread("audit", self._look), self._thread("audit-queries", self._ask_of)]
+        self._raising = Raising(recorder)
+        self._places = Places(self._store)
+        self._failed: set[str] = set()
+        self._lock = threading.RLock()  # over what is raised and told
+        self._road = Road()
+        self._stop = threading.Event()
+        self._is_over = False
+        self._thread = threading.Thread(target=self._follow, name="audit", daemon=True)
+        self._folds = [
+            FoldLane(name, self._road, some, self._store, reader_of(self._store), self._raise, self._fail)
+            for name, some in _lanes("audit-folds", [one for one in detectors if one.start is not None])
+        ]
+        self._queries: list[QueryLane] = []
+        self._first: list[Lane] = [*self._folds]
+        asking = [one for one in detectors if one.sql is not None]
+        if asking:
+            self._follow_rows(asking)
+
+    def _follow_rows(self, asking: list[Detector]) -> None:
+        lake = MemoryLake(lake_feed(self._store).contents, queries=[text_of(one) for one in asking])
+
+        def again(news: Mapping[str, News]) -> None:
+            rows.tell(news)
+
+        self._queries = [
+            QueryLane(name, self._road, some, lake, self._raise, self._fail, again)
+            for name, some in _lanes("audit-queries", asking)
+        ]
+        read = [events_read(one) for one in asking]
+        names = None if None in read else frozenset[str]().union(*(one for one in read if one is not None))
+        rows = RowsLane(self._road, self._store, lake, names, [lane.tell for lane in self._queries])
+        self._first.append(rows)
 
     def __enter__(self) -> "AuditFollower":
-        for _, thread in self._threads:
-            thread.start()
+        for failure in broken(self._detectors):
+            self._fail(failure)
+        for lane in (*self._first, *self._queries):
+            lane.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        for stop, thread in self._threads:  # what the folds were the last to see, the queries see too
-            stop.set()
-            thread.join()
+        """Look at what has come by now, for some seconds at most."""
+        self._stop.set()
+        self._thread.join()
+        ends_by = time.monotonic() + _PARTING_S
+        left = []
+        for together in (self._first, self._queries):  # what folds were the last to see, queries see too
+            ends_by = max(ends_by, time.monotonic() + _PARTING_S / 2)
+            for lane in together:
+                lane.stop(ends_by)
+            left += [lane.name for lane in together if not lane.join()]
+        self._is_over = True
+        for query in self._queries:
+            query.interrupt()
+        if left:
+            _log.warning("the audit ended before %s had looked at everything", ", ".join(left))
 
-    def _thread(self, name: str, step: Callable[[bool], None]) -> tuple[threading.Event, threading.Thread]:
-        """What stops a thread, and the thread, which takes steps until then."""
-        stop = threading.Event()
-        return stop, threading.Thread(target=self._follow, args=(stop, step), name=name, daemon=True)
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until all that the ledger holds by now was looked at; False when the time was over first."""
+        position = self._store.last_position()
+        lanes = [*self._first, *self._queries]
+        with self._road.changed:
+            return self._road.changed.wait_for(
+                lambda: self._position >= position and all(lane.is_idle() for lane in lanes), timeout_s
+            )
 
-    def _follow(self, stop: threading.Event, step: Callable[[bool], None]) -> None:
-        while True:
-            is_last = stop.wait(self._pause_s)
+    # -- what comes -----------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        is_last = False
+        while not is_last:
+            is_last = self._stop.wait(self._pause_s)
             try:
-                step(is_last)
+                while self._batch():
+                    pass
             except (LedgerError, OSError):
-                _log.exception("the audit did not keep up with the ledger; it goes on with what comes next")
-            if is_last:
-                return
-
-    def _look(self, is_last: bool) -> None:
-        while self._batch() and not is_last:
-            pass
-
-    def _ask_of(self, is_last: bool) -> None:
-        with self._lock:
-            touched, is_due = sorted(self._touched), is_last or time.monotonic() >= self._ask_at
-            if not touched or not is_due:
-                return
-            self._touched.clear()
-        self._ask(touched)
+                _log.exception("the audit did not keep up with the ledger; it is tried again")
+                self._stop.wait(_AGAIN_S)
+            self._look_after()
 
     def _batch(self) -> bool:
-        """Look at some new records; whether there may be more."""
+        """Tell the lanes of some new records; whether there may be more."""
         if self._store.last_position() <= self._position:
             return False
         rows = self._store.recorder.select_notifications(
             self._position, _BATCH, None, (), inclusive_of_start=False
         )
-        reached: dict[str, tuple[int, bool]] = {}
+        came: dict[str, News] = {}
         for row in rows:
             if not row.topic.startswith(_OF_REVIEW):  # what we raise is nothing to look at
-                session = str(row.originator_id)
-                has_ended = row.topic in _ENDS or reached.get(session, (0, False))[1]
-                reached[session] = row.originator_version, has_ended
-        for session, (seq, has_ended) in reached.items():
-            self._raise(session, self._fold(session, seq, has_ended=has_ended))
-        with self._lock:
-            self._touched.update(reached)
-        if rows:
-            self._position = rows[-1].id
+                news = came.setdefault(str(row.originator_id), News(0))
+                news.seq = row.originator_version
+                news.names.add(row.topic)
+        with self._road.changed:
+            for lane in self._first:
+                lane.tell(came)
+            if rows:
+                self._position = rows[-1].id
+            self._road.changed.notify_all()
         return len(rows) == _BATCH
 
-    def _fold(self, session: str, seq: int, *, has_ended: bool) -> list[Finding]:
-        live = self._live(session)
-        found: list[Finding] = []
-        try:
-            for record in self._store.read(session, after=live.seq, upto=seq, names=live.folds.wanted()):
-                found += live.folds.take(record)
-            if has_ended:
-                found += live.folds.end()
-        except LedgerError:
-            _log.exception("session %s is not looked at by folds any more", session)
-            live.folds = SessionFolds(session, (), self._reader)
-        live.seq = seq
-        return found
+    def _look_after(self) -> None:
+        """End queries that take too long; folds cannot be ended, but told of."""
+        for query in self._queries:
+            query.interrupt(self._longest_s)
+        now = time.monotonic()
+        for lane in self._folds:
+            since = lane.busy_since
+            if since is not None and now - since > self._longest_s:
+                for detector in lane.detectors:
+                    told = (
+                        f"{detector.place}: detector {detector.name} is busy with a few records for too long"
+                    )
+                    self._fail(Failure.of(detector, told))
 
-    def _live(self, session: str) -> _Live:
-        with self._lock:
-            live = self._sessions.get(session)
-            if live is None:
-                live = self._sessions[session] = _Live(SessionFolds(session, self._folding, self._reader))
-                if len(self._sessions) > _SESSIONS:
-                    self._sessions.popitem(last=False)
-            self._sessions.move_to_end(session)
-            return live
+    # -- what is found --------------------------------------------------------------------------------------
 
-    def _ask(self, touched: list[str]) -> None:
-        """Run the queries over the sessions that got records."""
-        began = time.monotonic()
-        if self._asking:
-            for session in touched:
-                self._lake.add(session, self._rows(session))
-        for detector in list(self._asking):
-            try:
-                found = query(self._lake.connection, detector, touched)
-            except LedgerError:
-                _log.exception("detector %s is left out from now on", detector.name)
-                self._asking.remove(detector)
-                continue
-            for finding in found:
-                self._raise(finding.session, [finding])
-        self._ask_at = time.monotonic() + _REST * (time.monotonic() - began)
-
-    def _rows(self, session: str) -> Iterator[Stored]:
-        after = self._lake.reached(session)
-        recorder: Any = self._store.recorder
-        while rows := recorder.select_events(session, gt=after, limit=_BATCH):
-            for row in rows:
-                yield Stored(row.id, session, row.originator_version, row.topic, row.state)
-            after = rows[-1].originator_version
-
-    def _raise(self, session: str, found: Sequence[Finding]) -> None:
-        if not found:
+    def _raise(self, found: Sequence[Finding]) -> None:
+        if not found or self._is_over:
             return
         with self._lock:
-            raised = self._live(session).raised
-            new = [finding for finding in found if finding.id not in raised]
-            for finding in keep(self._recorder, new) if new else ():
+            there = []
+            for finding in found:
+                if self._places.has(finding):
+                    there.append(finding)
+                else:
+                    self._fail(about_nothing(finding, self._detectors))
+            for finding in self._raising.keep(there):
                 self._tell(finding)
-            raised.update(finding.id for finding in new)
+
+    def _fail(self, failure: Failure) -> None:
+        """Tell of a detector that broke, once: what it cannot do it mostly cannot do again and again."""
+        with self._lock:
+            if failure.detector not in self._failed and not self._is_over:
+                self._failed.add(failure.detector)
+                self._tell_failed(failure)
+
+
+def _lanes(name: str, detectors: Sequence[Detector]) -> list[tuple[str, list[Detector]]]:
+    """Ours together, each of others alone."""
+    ours = [one for one in detectors if one.is_shipped]
+    others = [(f"{name}-{one.name}", [one]) for one in detectors if not one.is_shipped]
+    return [(name, ours), *others] if ours else others

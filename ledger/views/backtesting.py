@@ -11,12 +11,13 @@ from ledger.audit import Given
 from ledger.audit.rules import Match, RuleFold, RuleSet
 from ledger.audit.rules.compiled import reads
 from ledger.audit.rules.plan import Plans
+from ledger.audit.rules.versions import Versions, compared
 from ledger.events import Draft, Record
 from ledger.events.approval import ApprovalAsked, ApprovalDecided
 from ledger.events.canonical import canonical_json
 from ledger.events.policy import PolicyEvaluated
 from ledger.events.review import EvidenceExported
-from ledger.events.tool_call import ToolCallSettled
+from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCallStarted
 from ledger.recorder import Recorder
 from ledger.store import EventStore
 from ledger.views.findings import reader_of
@@ -115,11 +116,20 @@ class Backtest:
     tallies: dict[str, Tally] = field(default_factory=dict)
     """By rule."""
 
-    newly: int = 0
-    """Matches that the old version did not have."""
+    versions: Versions | None = None
+    """What the rules say otherwise than the old version of them."""
 
-    no_longer: int = 0
-    """Matches that only the old version had."""
+    newly: Counter[str] = field(default_factory=Counter)
+    """By rule: matches that the old version did not have."""
+
+    no_longer: Counter[str] = field(default_factory=Counter)
+    """By rule: matches that only the old version had. A renamed rule is counted under its new name."""
+
+    newly_blocked: Counter[str] = field(default_factory=Counter)
+    """By rule: calls that it would have blocked, and the old version would not."""
+
+    no_longer_blocked: Counter[str] = field(default_factory=Counter)
+    """By rule: the reverse."""
 
     changes: dict[str, list[Change]] = field(default_factory=lambda: {"newly": [], "no_longer": []})
     """The first of both."""
@@ -132,11 +142,21 @@ class Backtest:
             "sessions": self.sessions,
             "by_rule": {name: tally.as_json() for name, tally in self.tallies.items()},
         }
-        if self.against is not None:
-            told["against"] = _told(self.against)
-            told["difference"] = {
+        if self.against is not None and self.versions is not None:
+            counts = {
                 "newly_matched": self.newly,
                 "no_longer_matched": self.no_longer,
+                "newly_blocked": self.newly_blocked,
+                "no_longer_blocked": self.no_longer_blocked,
+            }
+            told["against"] = _told(self.against)
+            told["difference"] = {
+                **{name: count.total() for name, count in counts.items()},
+                "rules": self.versions.as_json(),
+                "by_rule": {
+                    rule: {name: count[rule] for name, count in counts.items()}
+                    for rule in sorted(set().union(*counts.values()))
+                },
                 "examples": {way: [one._asdict() for one in some] for way, some in self.changes.items()},
             }
         return told
@@ -155,7 +175,8 @@ def backtest(
     examples: int = 5,
 ) -> Backtest:
     """Hold rules against sessions, session by session; nothing is kept of one but its counts and a few examples."""
-    answer = Backtest(rules, against, store.last_position())
+    answer = Backtest(rules, against, _last_position(store))
+    answer.versions = None if against is None else compared(against.file, rules.file)
     answer.tallies = {rule.name: Tally(rule.action, rule.title) for rule in rules.file.rules}
     reader = reader_of(store)
     now, before = Plans(rules), None if against is None else Plans(against)
@@ -171,6 +192,15 @@ def backtest(
     return answer
 
 
+def _last_position(store: EventStore) -> int:
+    """How far the ledger goes, but for what tells of backtests: the same question has the same answer again."""
+    position = store.last_position()
+    own = {record.position for record in store.read(SESSION)}
+    while position in own:
+        position -= 1
+    return position
+
+
 class _Run:
     """One session."""
 
@@ -181,21 +211,22 @@ class _Run:
         self.matches: list[Match] = []
         self.old_matches: list[Match] = []
         self.handled: set[str] = set()
-        self.families: set[str] = set()
-        self.grade = _GRADES[0]
+        self.types: set[str] = set()
+        self.grades: set[str] = set()
         self.is_imported = False
         self.wanted = {*reads(now), *(reads(before) if before is not None else ()), *_OF_FATES}
 
     def take(self, record: Record) -> None:
         """One more record."""
-        self.families.add(record.type.partition(".")[0])
-        self.grade = max(self.grade, record.grade, key=_GRADES.index)
+        self.types.add(record.type)
+        self.grades.add(record.grade)
         self.is_imported = self.is_imported or record.source is not None
         self.matches += self.fold.matches(record)
         if self.old is not None:
             self.old_matches += self.old.matches(record)
-        event = record.event
-        match event:
+        match event := record.event:
+            case ToolCallRequested() | ToolCallStarted():
+                pass  # most of them
             case ApprovalAsked() | ApprovalDecided() if event.call_id is not None:
                 self.handled.add(event.call_id)
             case PolicyEvaluated() if event.verdict in ("deny", "ask") and event.call_id is not None:
@@ -211,14 +242,20 @@ class _Run:
         if self.old is not None:
             self.old_matches += self.old.matches_at_end()
 
+    @property
+    def grade(self) -> str:
+        """That of the record that tells the least."""
+        return max(self.grades, key=_GRADES.index, default=_GRADES[0])
+
     def not_shown(self) -> Iterator[tuple[str, str]]:
         """By rule, what it reads and the record does not show."""
         yield from self.fold.missing
         if not self.is_imported:
             return
+        families = {name.partition(".")[0] for name in self.types}
         for plan in self.now.plans:
             for family in _families(plan.rule.steps):
-                if family not in self.families:
+                if family not in families:
                     yield plan.rule.name, f"{family}.* events"
 
 
@@ -250,15 +287,23 @@ def _add(answer: Backtest, session: str, run: _Run, examples: int) -> None:
                 }
             )
     if run.old is not None:
-        new = {(one.rule.name, one.seq): one.message for one in run.matches}
-        old = {(one.rule.name, one.seq): one.message for one in run.old_matches}
+        assert answer.versions is not None
+        new = {(one.rule.name, one.seq): one for one in run.matches}
+        old = {(answer.versions.new_name(one.rule.name), one.seq): one for one in run.old_matches}
         for way, these, those in (("newly", new, old), ("no_longer", old, new)):
             only = sorted(set(these) - set(those))
-            setattr(answer, way, getattr(answer, way) + len(only))
+            getattr(answer, way).update(rule for rule, _ in only)
+            blocked = _blocked(these, run.handled) - _blocked(those, run.handled)
+            getattr(answer, f"{way}_blocked").update(rule for rule, _ in blocked)
             room = examples - len(answer.changes[way])
             answer.changes[way] += [
-                Change(rule, f"{session}#{seq}", these[rule, seq]) for rule, seq in only[: max(0, room)]
+                Change(rule, f"{session}#{seq}", these[rule, seq].message)
+                for rule, seq in only[: max(0, room)]
             ]
+
+
+def _blocked(matches: dict[tuple[str, int], Match], handled: set[str]) -> set[tuple[str, int]]:
+    return {place for place, match in matches.items() if _fate(match, handled) == "would_block"}
 
 
 def _fate(match: Match, handled: set[str]) -> str | None:

@@ -1,6 +1,6 @@
 """Governance decay in a ledger: worked out for its sessions, and kept as events where queries ask for it."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ledger.audit.decay import DecayWatch, SessionDecay
 from ledger.audit.decay.outcome import Sighting
@@ -25,13 +25,25 @@ def decays(
     finds: bool = True,
 ) -> list[SessionDecay]:
     """What became of the rules of some sessions, or of all. `declared` are in force from the start of each."""
-    found = []
-    for session in sorted(sessions) if sessions is not None else sorted(store.sessions()):
-        watch = DecayWatch(session, reader_of(store), declared, finds=finds)
-        for record in store.read(session, names=_NAMES):
-            watch.take(record)
-        found.append(watch.end())
-    return found
+    wanted = sorted(sessions) if sessions is not None else sorted(store.sessions())
+    return [decay_of(store, session, declared, finds=finds) for session in wanted]
+
+
+def decay_of(
+    store: EventStore,
+    session: str,
+    declared: Sequence[Constraint] = (),
+    *,
+    finds: bool = True,
+    upto: int | None = None,
+    tell: Callable[[int], None] = lambda seq: None,
+) -> SessionDecay:
+    """What became of the rules of one session, up to a record. `tell` hears of each record before it is read."""
+    watch = DecayWatch(session, reader_of(store), declared, finds=finds)
+    for record in store.read(session, names=_NAMES, upto=upto):
+        tell(record.seq)
+        watch.take(record)
+    return watch.end()
 
 
 def keep_sightings(recorder: Recorder, found: Iterable[SessionDecay]) -> int:

@@ -152,8 +152,7 @@ def _behind(edge: Edge, node: _Node) -> None:
             edge.model_calls += own.model_calls
             edge.tool_calls += own.tool_calls
         else:
-            tool = own.name.target
-            edge.note(edge.used, f"mcp__{tool.replace('/', '__', 1)}" if own.name.kind == "mcp" else tool)
+            edge.note(edge.used, own.name.target)
         edge.reached.update(own.reached)
 
 

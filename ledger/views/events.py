@@ -71,6 +71,12 @@ create table if not exists kinds (
 ) without rowid;
 """
 
+_HAS_TEXT = (
+    "(said like ? escape '\\' or type like ? escape '\\'"
+    " or (instr(said, char(0)) > 0 and instr(lower(said), lower(?)) > 0))"
+)
+"""`like` makes no copy of each row as `lower` does, but sees nothing behind a NUL."""
+
 _COLUMNS = "seq, type, level, agent, at, said, tokens, findings"
 
 
@@ -114,8 +120,9 @@ class Wanted(NamedTuple):
             parts.append("agent = ?")
             values.append(self.agent)
         if self.text:
-            parts.append("(instr(lower(said), lower(?)) > 0 or instr(type, lower(?)) > 0)")
-            values += [self.text, self.text]
+            parts.append(_HAS_TEXT)
+            part = "".join(f"\\{char}" if char in "%_\\" else char for char in self.text)
+            values += [f"%{part}%", f"%{part}%", self.text]
         if self.first:
             parts.append("seq >= ?")
             values.append(self.first)

@@ -1,8 +1,11 @@
 """What a list of findings tells: of one, of a group, of a session. Holds no content."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ledger.audit import SEVERITIES
+
+Order = Literal["severity", "open", "new"]
+"""What comes first: the worst, what nobody has judged (or what has most of that), or what was raised last."""
 
 
 class FindingRow(NamedTuple):
@@ -43,6 +46,13 @@ class FindingRow(NamedTuple):
 
     verdict: str
     """The last that a person said of it; empty while nobody has."""
+
+    def key(self, by: Order) -> tuple[int, ...]:
+        """Where it stands in a list in that order; the greatest comes first."""
+        rank = SEVERITIES.index(self.severity)
+        if by == "new":
+            return (self.number,)
+        return (int(not self.verdict), rank, self.number) if by == "open" else (rank, self.number)
 
 
 class VerdictRow(NamedTuple):
@@ -122,6 +132,9 @@ class SessionRisk(NamedTuple):
 
     by_severity: dict[str, int]
     """How many there are of each severity, the worst first."""
+
+    open: int
+    """Those that nobody has judged."""
 
     @property
     def worst(self) -> str:

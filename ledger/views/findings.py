@@ -1,16 +1,19 @@
 """Findings in a ledger: what detectors find in its sessions, kept as events, and what people say of them."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from ledger.audit import Detector, Finding, Reader, Report, SessionFolds
 from ledger.audit.actions import READS as OF_ACTIONS
 from ledger.audit.actions import judge
+from ledger.audit.failure import BREAKS, Failure, together
 from ledger.audit.intervals import Share
 from ledger.audit.report import flagged
 from ledger.audit.running import in_order
-from ledger.errors import ConflictError, InputError
+from ledger.errors import ConflictError, InputError, LedgerError
 from ledger.events import Actor, Draft, Record
 from ledger.events.review import FindingRaised, NoteWritten, VerdictGiven
 from ledger.recorder import Recorder
@@ -23,6 +26,7 @@ Query = Callable[[Detector, Collection[str] | None], list[Finding]]
 """Runs one detector of SQL, over some sessions or over all."""
 
 _MOST_AT_ONCE = 10
+_MOST_SESSIONS = 1000
 _ACTOR = "audit"
 
 
@@ -58,29 +62,80 @@ def audit(
     query: Query,
     sessions: Collection[str] | None = None,
 ) -> Report:
-    """Run detectors over some sessions, or over all; `query` runs those of SQL on a lake that is up to the store."""
-    report, reader = Report(list(detectors)), reader_of(store)
+    """Run detectors over some sessions, or over all; `query` runs those of SQL on a lake that is up to the store.
+
+    A detector that cannot be used or breaks is told in the report; what it found before, and what others find, stands.
+    """
+    report, reader = Report([one for one in detectors if one.broken is None]), reader_of(store)
+    failures = broken(detectors)
     found: list[Finding] = []
     for session in sorted(sessions) if sessions is not None else store.sessions():
         report.sessions += 1
-        found += _folded(store, session, detectors, reader)
+        found += _folded(store, session, detectors, reader, failures)
     for detector in detectors:
         if detector.sql is not None:
-            found += query(detector, sessions)
-    report.findings = in_order(found)
+            try:
+                found += query(detector, sessions)
+            except LedgerError as error:
+                failures.append(Failure.of(detector, str(error)))
+            except BREAKS as error:
+                failures.append(
+                    Failure.of(detector, f"{detector.place}:1: the query cannot be run: {error!r}")
+                )
+    there = Places(store)
+    last_first = sorted(
+        found, key=lambda one: (one.session, -one.witnesses[-1])
+    )  # one look for most sessions
+    lost = [one for one in last_first if not there.has(one)]
+    failures += [about_nothing(one, detectors) for one in lost]
+    report.findings = in_order(one for one in found if one not in lost) if lost else in_order(found)
+    report.failures = together(failures)
     for session in flagged(report.findings):
         report.actions[session] = judge(store.read(session, names=OF_ACTIONS), reader)
     report.verdicts = {one.id: one.verdict for one in kept(store, sessions) if one.verdict is not None}
     return report
 
 
+def broken(detectors: Iterable[Detector]) -> list[Failure]:
+    """What is told of those that cannot be used at all."""
+    return [Failure.of(one, one.broken) for one in detectors if one.broken is not None]
+
+
 def _folded(
-    store: Readable, session: str, detectors: Sequence[Detector], reader: Reader
+    store: Readable, session: str, detectors: Sequence[Detector], reader: Reader, failures: list[Failure]
 ) -> Iterator[Finding]:
     folds = SessionFolds(session, detectors, reader)
-    for record in store.read(session, names=folds.wanted()):
+    for record in () if folds.has_ended else store.read(session, names=folds.wanted()):
         yield from folds.take(record)
     yield from folds.end()
+    failures += folds.failures
+
+
+class Places:
+    """Whether the records are there that findings name: a finding about nothing would begin a session of its own."""
+
+    def __init__(self, store: Readable) -> None:
+        self._store = store
+        self._reached: OrderedDict[str, int] = OrderedDict()
+
+    def has(self, finding: Finding) -> bool:
+        """Whether the session has them."""
+        last, session = finding.witnesses[-1], finding.session
+        if last > self._reached.get(session, 0):
+            if next(iter(self._store.read(session, after=last - 1, upto=last)), None) is None:
+                return False
+            self._reached[session] = last
+            if len(self._reached) > _MOST_SESSIONS:
+                self._reached.popitem(last=False)
+        return True
+
+
+def about_nothing(finding: Finding, detectors: Iterable[Detector]) -> Failure:
+    """What is told of a detector that named a record which there is not."""
+    by_name = {detector.name: detector for detector in detectors}
+    detector = by_name.get(finding.detector) or by_name[finding.detector.partition(".")[0]]
+    place = f"{finding.session}#{finding.witnesses[-1]}"
+    return Failure.of(detector, f"{detector.place}: detector {detector.name} names {place}: no such record")
 
 
 # -- kept ---------------------------------------------------------------------------------------------------
@@ -120,53 +175,78 @@ def kept(store: Readable, sessions: Collection[str] | None = None) -> list[Kept]
     return list(found.values())
 
 
-def raised_in(store: EventStore, session: str) -> set[str]:
-    """Ids of the findings that were raised in a session."""
-    names = (FindingRaised.TYPE,)
-    return {
-        record.event.finding_id
-        for record in store.read(session, names=names)
-        if isinstance(record.event, FindingRaised)
-    }
+@dataclass
+class _Raised:
+    """What a session has of findings, as far as was looked."""
+
+    seq: int = 0
+    ids: set[str] = field(default_factory=set)
+
+
+class Raising:
+    """Raises findings as events of the sessions that they are about, each once, whoever raises beside it.
+
+    It remembers what a session has: to raise one more costs the same in a session of any length. Threads may share it.
+    """
+
+    def __init__(self, recorder: Recorder, *, sessions: int = _MOST_SESSIONS) -> None:
+        self._recorder = recorder
+        self._most = sessions
+        self._known: OrderedDict[str, _Raised] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Raise them; give those that are new."""
+        by_session: dict[str, list[Finding]] = {}
+        for finding in findings:
+            by_session.setdefault(finding.session, []).append(finding)
+        with self._lock:
+            return [one for session, some in by_session.items() for one in self._keep(session, some)]
+
+    def _keep(self, session: str, findings: list[Finding]) -> list[Finding]:
+        recorder = self._recorder
+        known = self._known.setdefault(session, _Raised())
+        self._known.move_to_end(session)
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)
+        while new := {one.id: one for one in findings if one.id not in known.ids}:
+            head = recorder.store.head(session).seq
+            if head > known.seq:  # the loop, or another auditor, wrote to the session since we looked
+                names = (FindingRaised.TYPE,)
+                for record in recorder.store.read(session, after=known.seq, upto=head, names=names):
+                    if isinstance(record.event, FindingRaised):
+                        known.ids.add(record.event.finding_id)
+                known.seq = head
+                continue
+            keeper = recorder.keeper()
+            drafts = [
+                Draft(
+                    FindingRaised(
+                        finding_id=finding.id,
+                        detector=finding.detector,
+                        severity=finding.severity,
+                        witnesses=(*(f"{session}#{seq}" for seq in finding.witnesses), *finding.elsewhere),
+                        message=keeper.text(finding.message, "finding"),
+                        detector_version=finding.version,
+                        level=finding.level,
+                    ),
+                    actor=Actor("system", _ACTOR),
+                    cause=finding.seq,
+                )
+                for finding in new.values()
+            ]
+            try:
+                recorder.append(session, drafts, keeper, expect=head)
+            except ConflictError:
+                continue
+            known.ids.update(new)
+            return list(new.values())
+        return []
 
 
 def keep(recorder: Recorder, findings: Iterable[Finding]) -> list[Finding]:
     """Raise findings as events of the sessions that they are about, each once; give those that are new."""
-    by_session: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_session.setdefault(finding.session, []).append(finding)
-    return [one for session, some in by_session.items() for one in _keep(recorder, session, some)]
-
-
-def _keep(recorder: Recorder, session: str, findings: list[Finding]) -> list[Finding]:
-    while True:
-        head = recorder.store.head(session).seq
-        known = raised_in(recorder.store, session)
-        new = [finding for finding in findings if finding.id not in known]
-        if not new:
-            return []
-        keeper = recorder.keeper()
-        drafts = [
-            Draft(
-                FindingRaised(
-                    finding_id=finding.id,
-                    detector=finding.detector,
-                    severity=finding.severity,
-                    witnesses=(*(f"{session}#{seq}" for seq in finding.witnesses), *finding.elsewhere),
-                    message=keeper.text(finding.message, "finding"),
-                    detector_version=finding.version,
-                    level=finding.level,
-                ),
-                actor=Actor("system", _ACTOR),
-                cause=finding.seq,
-            )
-            for finding in new
-        ]
-        try:
-            recorder.append(session, drafts, keeper, expect=head)
-        except ConflictError:
-            continue  # the loop, or another auditor, wrote to the session since we looked
-        return new
+    return Raising(recorder).keep(findings)
 
 
 # -- people -------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ledger.views.finding_rows import (
     FindingGroup,
     FindingRow,
     NoteRow,
+    Order,
     SessionRisk,
     Sought,
     VerdictRow,
@@ -66,6 +67,20 @@ create table if not exists notes (
 """
 
 _COLUMNS = "number, id, session, seq, detector, severity, level, version, message, witnesses, at, verdict"
+
+
+KEYS: dict[Order, tuple[str, ...]] = {
+    "severity": ("severity", "number"),
+    "open": ("verdict = ''", "severity", "number"),
+    "new": ("number",),
+}
+"""What the key of a finding is made of, in each order."""
+
+_RISKS = (
+    "select session, sum(verdict = ''), "  # noqa: S608 - our own names
+    + ", ".join(f"sum(severity = {rank})" for rank in reversed(range(len(SEVERITIES))))
+    + " from findings where verdict in ('', 'confirmed')"
+)
 
 
 class FindingsView(ViewFile):
@@ -133,39 +148,63 @@ class FindingsView(ViewFile):
                 raise InputError(f"{name!r} is the start of several findings: {some}; give more of it")
         raise InputError(f"no finding has an id that starts with {name!r}; /findings lists them")
 
-    def groups(self, sought: Sought) -> list[FindingGroup]:
-        """Findings by detector and severity, the worst and most frequent first."""
+    def groups(
+        self, sought: Sought, *, by: Order = "severity", first: int = 0, count: int = -1
+    ) -> list[FindingGroup]:
+        """Findings by detector and severity, the worst and most frequent first; some of them, after the first ones."""
         condition, values = sought.condition()
+        order = "open desc, severity desc" if by == "open" else "severity desc, open desc"
         rows = self._connection.execute(
-            "select detector, severity, sum(verdict = ''), sum(verdict in ('confirmed', 'accepted_risk')),"  # noqa: S608
+            "select detector, severity, sum(verdict = '') as open, sum(verdict in ('confirmed', 'accepted_risk')),"  # noqa: S608
             " sum(verdict = 'dismissed'), count(*), count(distinct session) from findings"
-            f" where {condition} group by detector, severity"
-            " order by severity desc, sum(verdict = '') desc, detector",
-            values,
+            f" where {condition} group by detector, severity order by {order}, detector limit ? offset ?",
+            (*values, count, first),
         )
         return [FindingGroup(name, SEVERITIES[rank], *counts) for name, rank, *counts in rows]
 
-    def riskiest(self, count: int) -> list[SessionRisk]:
-        """Sessions with findings that are no false alarm, the riskiest first: by the worst severity, then how many."""
-        columns = ", ".join(f"sum(severity = {_rank(name)})" for name in reversed(SEVERITIES))
-        order = ", ".join(f"{place} desc" for place in range(2, len(SEVERITIES) + 2))
-        rows = self._connection.execute(
-            f"select session, {columns} from findings where verdict in ('', 'confirmed')"  # noqa: S608
-            f" group by session order by {order}, session limit ?",
-            (count,),
-        )
-        return [
-            SessionRisk(session, dict(zip(reversed(SEVERITIES), counts, strict=True)))
-            for session, *counts in rows
-        ]
-
-    def rows(self, sought: Sought, count: int, after: tuple[int, int] | None = None) -> list[FindingRow]:
-        """Findings, the worst first, then the last raised; `after`: those after this rank of severity and number."""
+    def count_groups(self, sought: Sought) -> int:
+        """How many groups there are."""
         condition, values = sought.condition()
-        if after is not None:
-            condition += " and (severity, number) < (?, ?)"
+        found = self._connection.execute(
+            f"select count(*) from (select 1 from findings where {condition} group by detector, severity)",  # noqa: S608
+            values,
+        ).fetchone()
+        return int(found[0])
+
+    def riskiest(self, count: int, *, by: Order = "severity", first: int = 0) -> list[SessionRisk]:
+        """Sessions with findings that are no false alarm, the riskiest first: by the worst severity, then how many; or
+        by how many nobody has judged. Some of them, after the first ones.
+        """
+        worst = [f"{place} desc" for place in range(3, len(SEVERITIES) + 3)]
+        order = ", ".join(["2 desc", *worst] if by == "open" else worst)
+        rows = self._connection.execute(
+            f"{_RISKS} group by session order by {order}, session limit ? offset ?", (count, first)
+        )
+        return list(map(_risk, rows))
+
+    def count_riskiest(self) -> int:
+        """How many sessions have findings that are no false alarm."""
+        found = self._connection.execute(
+            "select count(distinct session) from findings where verdict in ('', 'confirmed')"
+        ).fetchone()
+        return int(found[0])
+
+    def risk(self, session: str) -> SessionRisk | None:
+        """The findings of a session that are no false alarm; None where it has none."""
+        rows = self._connection.execute(f"{_RISKS} and session = ? group by session", (column(session),))
+        return next(map(_risk, rows), None)
+
+    def rows(
+        self, sought: Sought, count: int, after: tuple[int, ...] = (), *, by: Order = "severity"
+    ) -> list[FindingRow]:
+        """Findings, the worst first, then the last raised, or in another order; `after`: those after this key."""
+        condition, values = sought.condition()
+        columns = KEYS[by]
+        if after:
+            marks = ", ".join("?" * len(columns))
+            condition += f" and ({', '.join(columns)}) < ({marks})"
             values += after
-        return self._select(condition, values, "severity desc, number desc", count)
+        return self._select(condition, values, ", ".join(f"{name} desc" for name in columns), count)
 
     def count(self, sought: Sought, *, before: int | None = None) -> int:
         """How many are wanted; `before`: of those that were raised earlier than this number."""
@@ -236,6 +275,11 @@ class FindingsView(ViewFile):
 def _row(found: Sequence[Any]) -> FindingRow:
     row = FindingRow._make(found)
     return row._replace(severity=SEVERITIES[found[5]], witnesses=tuple(json.loads(found[9])))
+
+
+def _risk(found: Sequence[Any]) -> SessionRisk:
+    session, not_judged, *counts = found
+    return SessionRisk(session, dict(zip(reversed(SEVERITIES), counts, strict=True)), not_judged)
 
 
 def _rank(severity: str) -> int:

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from ledger.audit.intervals import Share
-from ledger.effects.policy import load_policy_as
-from ledger.errors import ContentMissingError
+from ledger.effects.yaml_file import read_yaml
+from ledger.errors import ContentMissingError, InputError
 from ledger.events.input import MessageReceived
 from ledger.events.model_call import ModelCallFailed
 from ledger.events.policy import BreakerTripped, BudgetExceeded
@@ -51,8 +51,14 @@ class Tasks(BaseModel):
 
 def load_tasks(path: Path, store: EventStore) -> dict[str, str]:
     """The declared task of each session. Raises InputError; SessionNotFoundError, AmbiguousSessionError."""
-    declared = load_policy_as(Tasks, path)
-    return {store.resolve(name): task for task, names in declared.tasks.items() for name in names}
+    declared: dict[str, str] = {}
+    for task, names in read_yaml(Tasks, path).tasks.items():
+        for session in map(store.resolve, names):
+            if declared.setdefault(session, task) != task:
+                raise InputError(
+                    f"{path}: expected {session} under one task, found it under {declared[session]!r} and {task!r}"
+                )
+    return declared
 
 
 @dataclass
@@ -219,16 +225,17 @@ def _failures(store: EventStore, run: RunEdges, rows: list[SessionRow]) -> Count
         for outcome, count in edge.outcomes.items():
             if outcome in ("failed", "aborted", "denied", "unknown", "not_started"):
                 found[f"{what} {outcome.replace('_', ' ')}"] += count
-    for row in rows[1:]:
-        if row.outcome in ("failed", "aborted"):
-            found[f"sub-agent {row.outcome}"] += 1
+    for outcome in ("failed", "aborted"):
+        found[f"run {outcome}"] += rows[0].outcome == outcome
+        below = sum(row.outcome == outcome for row in rows[1:])
+        # one that failed and whose hand-over says so failed once
+        found[f"sub-agent {outcome}"] += max(0, below - found[f"hand-over {outcome}"])
     for name in run.sessions:
         for record in store.read(name, names=_FAILURES):
             found["model call failed" if record.type == ModelCallFailed.TYPE else "stopped by a limit"] += 1
     cut = sum(row.cut_answers for row in rows)
-    if cut:
-        found["answer cut off"] += cut
-    return found
+    found["answer cut off"] += cut
+    return +found
 
 
 # -- summed up ------------------------------------------------------------------------------------------------------

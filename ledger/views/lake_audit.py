@@ -21,7 +21,7 @@ def audit_lake(
     """Run detectors over some sessions of a lake, or over all; what they asked for in vain is in the report."""
     watched = [_watched(detector, records) for detector in detectors]
     report = audit(records, watched, query, sessions)
-    report.detectors = list(detectors)
+    report.detectors = [one for one in detectors if one.broken is None]
     by_detector: dict[str, dict[str, int]] = {}
     for (name, session), times in records.missing.items():
         by_detector.setdefault(name, {})[session] = times

@@ -16,8 +16,9 @@ from ledger.errors import LedgerError, StoreUnavailableError
 from ledger.events import Record
 from ledger.store import EventStore
 from ledger.store.mapper import decode_record, record_hash
+from ledger.store.sqlite_connection import switch_to_wal
 
-_BUSY_TIMEOUT_S = 30
+_BUSY_TIMEOUT_S = 60
 _BATCH = 5000
 
 _SHOWN = """
@@ -164,7 +165,7 @@ class ViewFile:
             self._path, isolation_level=None, timeout=_BUSY_TIMEOUT_S, check_same_thread=False
         )
         try:
-            connection.execute("pragma journal_mode=wal")
+            switch_to_wal(connection)
             connection.execute("pragma synchronous=normal")
             connection.executescript(self._script + _SHOWN)
         except sqlite3.Error:

@@ -13,7 +13,7 @@ from ledger.events.tool_call import EffectClass, ToolCallRequested
 from replay.scorecard.answer import Answer, Asker, Evidence, nothing, some
 
 _MOST_CALLS = 10_000
-_PAUSING = ("human", "judge")
+_NOT_PAUSING = ("policy", "system")
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Pauses(Asker):
         self._ruled: Counter[EffectClass] = Counter()
         self._tools: Counter[str] = Counter()
         self._modes: dict[str, None] = {}
+        self._of_no_call = 0
 
     def take(self, record: Record) -> None:
         """One more record."""
@@ -50,13 +51,16 @@ class Pauses(Asker):
                 call.tool = event.tool
             case ApprovalAsked():
                 self._seen.add(record, "asked before it went on")
-                if event.call_id is not None:
+                if event.call_id is None:
+                    self._of_no_call += 1
+                else:
                     self._call(event.call_id).is_paused = True
             case ApprovalDecided() if event.outcome != "unknown":
                 self._seen.add(record, f"{event.outcome} by {event.decided_by}")
                 if event.call_id is not None:
                     call = self._call(event.call_id)
-                    call.is_paused |= event.decided_by in _PAUSING
+                    # a source that does not tell who answered tells that somebody was asked
+                    call.is_paused |= event.decided_by not in _NOT_PAUSING
                     call.is_ruled |= event.decided_by == "policy"
             case PolicyEvaluated() if event.verdict in ("deny", "ask", "allow"):
                 self._seen.add(record, f"a rule said {event.verdict}")
@@ -97,6 +101,7 @@ class Pauses(Asker):
                 if self._all[name]
             },
             "tools_paused": dict(sorted(self._tools.items())),
+            "questions_of_no_call": self._of_no_call,
             "modes": list(self._modes),
         }
         if not self._seen:
@@ -104,14 +109,15 @@ class Pauses(Asker):
         witnesses = tuple(self._seen.witnesses)
         acting = [name for name in self._all if name != "read"]
         acts, paused = sum(self._all[name] for name in acting), sum(self._paused[name] for name in acting)
-        rules = f"; a rule decided {self._ruled.total()} more" if self._ruled.total() else ""
+        rules = f"; a rule decided {self._ruled.total()}" if self._ruled.total() else ""
         modes = f"; approval mode {some(self._modes, 3)}" if self._modes else ""
         of = f"{paused} of {acts} calls that act paused, and {self._paused['read']} of {self._all['read']} that look"
-        told = f"{of}{rules}{modes}"
-        if self._all.total() == 0:
+        others = f"; {self._of_no_call} questions of no one call" if self._of_no_call else ""
+        told = f"{of}{rules}{others}{modes}"
+        if self._all.total() == 0 and not self._of_no_call:
             return Answer("pauses", "nothing to pause", f"no tool was called{modes}", witnesses, facts)
         if acts and paused == acts:
             return Answer("pauses", "all that act", told, witnesses, facts)
-        if self._paused.total():
+        if self._paused.total() or self._of_no_call:
             return Answer("pauses", "some", told, witnesses, facts)
         return Answer("pauses", "by rule" if self._ruled.total() else "none", told, witnesses, facts)

@@ -25,8 +25,10 @@ class Restart(Asker):
                 self._went_on(record, "resumed")
             case SessionForked() if not event.runs_again:
                 self._went_on(record, "continues another session")
+            case RolledBack() if event.rollback_id is not None:
+                self._went_on(record, "went back to a checkpoint and on")
             case RolledBack():
-                self._went_on(record, "went back and on")
+                self._seen.add(record, "went back in its conversation")  # in a program that never stopped
             case CheckpointTaken():
                 self._seen.add(record, "checkpoint")
             case ToolCallSettled() if event.outcome in ("unknown", "not_started"):
@@ -56,6 +58,7 @@ class Restart(Asker):
             "restarts": self._restarts,
             "answers_after": self._answers_after,
             "checkpoints": seen["checkpoint"],
+            "went_back": seen["went back in its conversation"],
             "calls_cut": unsure,
         }
         witnesses = tuple(seen.witnesses)
@@ -69,4 +72,7 @@ class Restart(Asker):
         if self._is_cut or unsure:
             told = "it was cut off with work under way, no checkpoint is on record, and it never went on"
             return Answer("restart", "lost", told, witnesses, facts)
+        if back := seen["went back in its conversation"]:
+            told = f"it went back in its conversation {back} times; no restart and no checkpoint is on record"
+            return nothing("restart", told, **facts)
         return nothing("restart", "no restart, no checkpoint and no interruption is on record", **facts)

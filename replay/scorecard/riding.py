@@ -62,7 +62,7 @@ class Turn:
     """Bytes of tool calls in its messages."""
 
     is_whole: bool = True
-    """Whether all its messages are there."""
+    """Whether all its messages are there, the system prompt, and the tool schemas."""
 
     def as_json(self) -> dict[str, Any]:
         """The documented form. Tokens are the provider's, split as the bytes are."""
@@ -124,7 +124,7 @@ class Riding(Asker):
 
     def _asked(self, record: Record, event: ModelCallRequested) -> None:
         self._requests += 1
-        if event.tools is not None:
+        if event.tools is not None and _is_seen(event, "tools"):
             self._with_tools += 1
             if event.tools.digest in self._toolsets or len(self._toolsets) < 1000:
                 self._toolsets[event.tools.digest] += 1
@@ -141,9 +141,10 @@ class Riding(Asker):
     def _measure(self, turn: Turn) -> None:
         event = turn.event
         total = self._total(event.context)
-        turn.is_whole = total is not None and event.completeness in ("body", "messages")
+        is_known = event.completeness in ("body", "messages") and _is_seen(event, "system")
+        turn.is_whole = total is not None and is_known and _is_seen(event, "tools")
         system = 0 if event.system is None else event.system.size
-        turn.schemas = None if event.tools is None else event.tools.size
+        turn.schemas = event.tools.size if event.tools is not None and _is_seen(event, "tools") else None
         if event.tools is None and event.completeness == "body":
             turn.schemas = 0
         found = total or _Weight()
@@ -237,6 +238,11 @@ class Riding(Asker):
 
     def _json(self) -> list[dict[str, Any]]:
         return [turn.as_json() for turn in self._turns]
+
+
+def _is_seen(event: ModelCallRequested, part: str) -> bool:
+    """Whether the record holds a part of the request as it was sent; less than one block of it does not count."""
+    return not any(one == part or one.startswith(f"{part}:") for one in event.not_seen)
 
 
 def _mean(values: Sequence[int | None]) -> int | None:

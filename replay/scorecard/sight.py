@@ -1,5 +1,6 @@
 """What can executing code see? The sandbox, the surroundings and the secrets that the record shows."""
 
+from collections import Counter, OrderedDict
 from typing import Any
 
 from ledger.audit import Reader
@@ -11,12 +12,13 @@ from ledger.events.draw import Drawn
 from ledger.events.governance import ModeChanged
 from ledger.events.recovery import FilesSeen
 from ledger.events.session import SessionResumed, SessionStarted
-from ledger.events.tool_call import ToolCallRequested
+from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
 from replay.scorecard.answer import Answer, Asker, Evidence, nothing, some
 
 _RUNNERS = frozenset("bash shell exec execute python interpreter terminal repl powershell".split())
 _OPEN = frozenset({"danger-full-access", "off", "none", "disabled", "false", "full"})
 _MOST_NAMES = 50
+_MOST_CALLS = 1000
 
 
 class Sight(Asker):
@@ -31,7 +33,8 @@ class Sight(Asker):
         self._surroundings: dict[str, None] = {}
         self._credentials: dict[str, None] = {}
         self._sandbox: str | None = None
-        self._in_the_open = 0
+        self._ran_in: Counter[str | None] = Counter()
+        self._calls: OrderedDict[str, tuple[Record, str, str | None]] = OrderedDict()
 
     def take(self, record: Record) -> None:
         """One more record."""
@@ -39,6 +42,9 @@ class Sight(Asker):
         match event:
             case ToolCallRequested():
                 self._called(record, event)
+            case ToolCallSettled() if (call := self._calls.pop(event.call_id, None)) is not None:
+                if event.outcome not in ("denied", "not_started"):
+                    self._ran(*call)
             case ModeChanged() if event.mode == "sandbox":
                 self._sandbox = event.new
                 self._note(self._sandboxes, event.new)
@@ -69,10 +75,17 @@ class Sight(Asker):
         fields = arguments if isinstance(arguments, dict) else {}
         if command_in(event.tool, fields) is None and not _RUNNERS & set(words_of(event.tool)):
             return
+        if (before := self._calls.pop(event.call_id, None)) is not None:
+            self._ran(*before)
+        self._calls[event.call_id] = record, event.tool, self._sandbox
+        if len(self._calls) > _MOST_CALLS:
+            self._ran(*self._calls.popitem(last=False)[1])
+
+    def _ran(self, record: Record, tool: str, sandbox: str | None) -> None:
         self._seen.add(record, "code ran")
-        self._note(self._tools, event.tool)
-        if self._sandbox is not None and self._sandbox.lower() in _OPEN:
-            self._in_the_open += 1
+        self._note(self._tools, tool)
+        if sandbox in self._ran_in or len(self._ran_in) < _MOST_NAMES:
+            self._ran_in[sandbox] += 1
 
     def _environment(self, record: Record, reference: ContentRef | None) -> None:
         value = self._reader.value(reference)
@@ -87,12 +100,19 @@ class Sight(Asker):
 
     def answer(self) -> Answer:
         """The answer."""
+        while self._calls:
+            self._ran(*self._calls.popitem(last=False)[1])
         seen = self._seen
+        confined = {name: count for name, count in self._ran_in.items() if name and name.lower() not in _OPEN}
+        in_the_open = sum(
+            count for name, count in self._ran_in.items() if name is not None and name not in confined
+        )
         facts = {
             "code_calls": seen["code ran"],
             "tools": list(self._tools),
             "sandboxes": list(self._sandboxes),
-            "calls_without_sandbox": self._in_the_open,
+            "calls_by_sandbox": {name or "(not on record)": count for name, count in self._ran_in.items()},
+            "calls_without_sandbox": in_the_open,
             "folders": list(self._folders),
             "surroundings": list(self._surroundings),
             "environment_reads": seen["read from the environment"],
@@ -107,11 +127,18 @@ class Sight(Asker):
         secrets = seen["secret in the open"]
         beside = f"; {secrets} secrets stood in the open" if secrets else ""
         ran = f"code ran {seen['code ran']} times ({some(self._tools, 3)}) {where}"
-        if self._in_the_open:
-            return Answer("sight", "open", f"{ran}, without a sandbox{beside}", witnesses, facts)
-        if self._sandboxes:
-            told = f"{ran}, in the sandbox {some(self._sandboxes, 3)}{beside}"
-            return Answer("sight", "confined", told, witnesses, facts)
+        inside = ", ".join(f"{count} in the sandbox {name}" for name, count in list(confined.items())[:3])
+        if in_the_open:
+            told = (
+                "without a sandbox" if in_the_open == seen["code ran"] else f"{in_the_open} without a sandbox"
+            )
+            told = f"{ran}, {', '.join(part for part in (told, inside) if part)}{beside}"
+            return Answer("sight", "open", told, witnesses, facts)
+        if confined and not self._ran_in[None]:
+            return Answer("sight", "confined", f"{ran}, {inside}{beside}", witnesses, facts)
+        if confined:
+            told = f"{ran}, {inside}; what was around the other {self._ran_in[None]} is not on record{beside}"
+            return Answer("sight", "partly known", told, witnesses, facts)
         if self._folders or self._surroundings or self._credentials or secrets:
             told = f"{ran}; whether a sandbox was around it is not on record{beside}"
             return Answer("sight", "partly known", told, witnesses, facts)

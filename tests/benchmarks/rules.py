@@ -4,18 +4,24 @@ import gc
 import random
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from textwrap import indent
 
 from ledger.audit import Reader, fold_session
 from ledger.audit.rules import read_rules, rules_detector
 from ledger.events import ContentRef, Record
+from ledger.events.approval import ApprovalDecided
 from ledger.events.canonical import canonical_json
 from ledger.events.input import MessageReceived
+from ledger.events.policy import BudgetCharged
 from ledger.events.record import Event
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCallStarted
+from tests.benchmarks import rules_of_an_examiner
 from tests.benchmarks.measure import Result
 from tests.benchmarks.rules_of_others import RULES, UNTRUSTED, Told, calls
 
+_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 _CALLS = 100_000
 _AIM_S = 5.0
 _TOOLS = (
@@ -147,6 +153,8 @@ def run() -> Iterator[Result]:
     """The lines."""
     yield _speed("first set", _RULES, _first_calls(), ())
     yield _speed("second set, a condition on arguments in each", RULES, calls(_CALLS), UNTRUSTED)
+    third = rules_of_an_examiner
+    yield _speed("third set, every word of a rule", third.RULES, third.calls(_CALLS), third.UNTRUSTED)
 
 
 def _speed(name: str, rules: list[str], told: Iterator[Told], untrusted: tuple[str, ...]) -> Result:
@@ -189,12 +197,15 @@ def _session(contents: _Contents, told: Iterator[Told]) -> Iterator[Record]:
     def record(event: Event) -> Record:
         nonlocal seq
         seq += 1
-        return Record("s", seq, seq, event, "2026-01-01T00:00:00Z", "0" * 64, "0" * 64)
+        at = (_BEGAN + timedelta(seconds=seq)).isoformat()
+        return Record("s", seq, seq, event, at, "0" * 64, "0" * 64, occurred_at=at)
 
     for number, (tool, arguments, result) in enumerate(told):
         if number % 50 == 0:
             message = contents.keep({"role": "user", "content": f"go on with {number}"})
             yield record(MessageReceived(origin="human", message=message))
+            yield record(BudgetCharged(budget="tokens", amount=Decimal(number % 1000), unit="tokens"))
+            yield record(ApprovalDecided(approval_id=f"{number}", outcome="approved", decided_by="human"))
         call_id = f"call-{number}"
         yield record(ToolCallRequested(call_id=call_id, tool=tool, arguments=contents.keep(arguments)))
         yield record(ToolCallStarted(call_id=call_id))

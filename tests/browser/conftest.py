@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from tests.browser.chromium import ROOT, axe_source, chromium
 from tests.webui.site import Site, served_site, site
@@ -12,6 +20,11 @@ from webui.logins import COOKIE
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 """Where pictures of all pages are put, for people to look at."""
+
+PATIENCE_MS = 300_000
+"""How long to wait for what must come, on a machine that is busy with other things."""
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +81,7 @@ class Watched:
 def open_tab(browser: Browser, shop: Site, address: str, **options: object) -> tuple[BrowserContext, Watched]:
     """A browser of its own that is logged in, and a tab in it."""
     context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})  # type: ignore[arg-type]
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE_MS)
     cookie = shop.logins.redeem(shop.logins.new_code())
     context.add_cookies([{"name": COOKIE, "value": cookie or "", "url": address, "httpOnly": True}])
     return context, Watched(context.new_page())

@@ -39,7 +39,7 @@ def waiting_loop(home: Path, to: str) -> "subprocess.Popen[str]":
 def open_question(tab: Watched, url: str, session: str) -> None:
     """From the queue to the question of a session, as soon as it comes up by itself."""
     row = tab.page.get_by_role("row").filter(has=tab.page.locator(f'a[href="/sessions/{session}"]'))
-    expect(row).to_be_visible(timeout=30_000)
+    expect(row).to_be_visible()
     row.get_by_role("rowheader").get_by_role("link").click()
     expect(tab.page.get_by_role("heading", level=1)).to_contain_text("May send_mail run?")
 
@@ -55,7 +55,7 @@ def test_a_call_of_a_running_loop(real_browser: Browser, desk: tuple[Site, str, 
         tab.page.get_by_label("Why").fill("the address is known")
         tab.page.get_by_role("button", name=verdict).click()
         expect(tab.page.get_by_role("heading", name="The answer", exact=True)).to_be_visible()
-        output, _ = loop.communicate(timeout=60)
+        output, _ = loop.communicate(timeout=120)
     told = json.loads(output)
     assert told["sent"] == ([{"to": "bob@example.org"}] if verdict == "Approve" else [])
     assert ("refused" in told) == (verdict == "Deny")
@@ -82,7 +82,7 @@ def test_a_call_behind_the_proxy(real_browser: Browser, desk: tuple[Site, str, P
         tab.page.get_by_label("Why").fill("asked for by the customer")
         tab.page.get_by_role("button", name=verdict).click()
         expect(tab.page.get_by_role("heading", name="The answer", exact=True)).to_be_visible()
-        status, _, body = sent.result(60)
+        status, _, body = sent.result(120)
     assert status == 200
     assert (b"was not allowed" in body) == (verdict == "Deny")
     assert b"I will write." in body
@@ -111,7 +111,7 @@ def test_a_rule_for_the_calls_to_come(real_browser: Browser, desk: tuple[Site, s
         page.get_by_label("Why").fill("this address is ours")
         page.get_by_role("button", name="Approve by this rule").click()
         expect(page.get_by_role("heading", name="The answer", exact=True)).to_be_visible()
-        assert b"send_mail" in sent.result(60)[2]
+        assert b"send_mail" in sent.result(120)[2]
         again = send(base, "/v1/messages", encoded(messages("hi", "I will write.", "again")))[2]
         assert b"again" in again
     context.close()
@@ -158,7 +158,7 @@ def test_the_hand_brake_stops_a_run_and_lets_it_go(
         brake.get_by_label("why").fill("it is fine")
         brake.get_by_role("button", name="Release").click()
         expect(brake.get_by_text("HELD.")).to_have_count(0)
-        assert b"two" in sent.result(60)[2]
+        assert b"two" in sent.result(120)[2]
     context.close()
     assert tab.errors == []
 

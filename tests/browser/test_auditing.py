@@ -62,8 +62,10 @@ def test_by_keys_alone(made: Site, real_browser: Browser) -> None:
         page.goto(f"{address}/findings/shop-1")
         page.keyboard.press("}")
         expect(page).to_have_url(f"{address}/findings/shop-2")
+        page.wait_for_load_state()  # keys are heard by then
         page.keyboard.press("{")
         expect(page).to_have_url(f"{address}/findings/shop-1")
+        page.wait_for_load_state()
         page.keyboard.press("n")
         page.keyboard.type("seen")
         page.keyboard.press("Tab")

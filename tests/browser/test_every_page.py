@@ -22,6 +22,8 @@ STATUSES = {"/nowhere": 404, "/sessions/unknown": 404}
 SELDOM = {
     "/sessions?q=nothing": 200,
     "/sessions?only=findings": 200,
+    "/sessions?sort=severity": 200,
+    "/findings?sort=open": 200,
     f"/sessions/{PLAIN}/events?q=nothing": 200,
     f"/sessions/{PLAIN}/events?since=40&upto=60": 200,
     f"/sessions/{PLAIN}/events?at=x": 400,

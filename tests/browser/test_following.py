@@ -47,12 +47,12 @@ def test_a_cut_tail_goes_on_without_a_gap(real_browser: Browser, tmp_path: Path)
         cut = 0
         for number in range(BATCHES):
             grow(shop.ledger, number * EACH)
-            expect(page.locator("#live li")).to_have_count((number + 1) * EACH, timeout=20_000)
+            expect(page.locator("#live li")).to_have_count((number + 1) * EACH)
             if number % 3 == 2:
                 cut += line.cut()
         grow(shop.ledger, BATCHES * EACH)
         assert cut > 0
-        expect(page.locator("#live li")).to_have_count((BATCHES + 1) * EACH, timeout=20_000)
+        expect(page.locator("#live li")).to_have_count((BATCHES + 1) * EACH)
         seqs = page.locator("#live li b").all_inner_texts()
         assert seqs == [str(seq) for seq in range(2, 2 + (BATCHES + 1) * EACH)]
         expect(page.locator("#news")).to_contain_text("new events")
@@ -71,11 +71,11 @@ def test_a_tail_that_is_cut_in_the_middle_of_a_message_goes_on(real_browser: Bro
         page.goto(f"{through}/sessions/{SESSION}/events?follow=1")
         expect(page.locator("#live")).to_be_attached()
         grow(shop.ledger, 0)
-        expect(page.locator("#live li")).to_have_count(EACH, timeout=20_000)
+        expect(page.locator("#live li")).to_have_count(EACH)
         for number, byte in enumerate((1, 9, 40, 333, 1500), start=1):  # a message of ten rows has more bytes
             line.cut_after(byte)
             grow(shop.ledger, number * EACH)
-            expect(page.locator("#live li")).to_have_count((number + 1) * EACH, timeout=20_000)
+            expect(page.locator("#live li")).to_have_count((number + 1) * EACH)
             assert line.is_whole
         seqs = page.locator("#live li b").all_inner_texts()
         assert seqs == [str(seq) for seq in range(2, 2 + 6 * EACH)]
@@ -90,7 +90,7 @@ def test_a_list_that_does_not_follow_says_how_many_came(real_browser: Browser, t
         expect(page.locator("#timeline .ev")).to_have_count(1)
         grow(shop.ledger, 0)
         button = page.get_by_role("link", name=f"{EACH} new events")
-        expect(button).to_be_visible(timeout=20_000)
+        expect(button).to_be_visible()
         button.click()
         expect(page.locator("#timeline .ev")).to_have_count(EACH + 1)
         context.close()

@@ -69,8 +69,10 @@ def test_by_keys_alone(tab: Watched, address: str) -> None:
     expect(page.locator("#detail h2")).not_to_contain_text("review.finding_raised")
     page.keyboard.press("s")
     expect(page.get_by_role("heading", level=1)).to_contain_text("State after")
+    page.wait_for_load_state()  # keys are heard by then
     page.keyboard.press("d")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Diff")
+    page.wait_for_load_state()
     page.keyboard.press("?")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Help")
 

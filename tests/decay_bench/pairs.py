@@ -16,6 +16,9 @@ from tests.decay_bench.summaries import laid_out
 FILE = Path(__file__).parents[2] / "fixtures" / "constraints" / "rule_pairs.jsonl"
 """Pairs with short summaries."""
 
+WHOLE = FILE.with_name("rule_summaries.jsonl")
+"""Pairs with whole summaries, by two authors who knew neither the classifier nor each other's pairs."""
+
 WAYS = ("verbatim", "paraphrase", "weakened", "narrowed", "inverted", "absent")
 """The six classes."""
 
@@ -52,9 +55,9 @@ class Score(NamedTuple):
 
 
 def pairs() -> list[Pair]:
-    """All of them: short ones, and those in which the rule stands among much other matter."""
-    short = (json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines())
-    return [Pair(**pair) for pair in (*short, *laid_out())]
+    """All of them: short ones, whole summaries, and those in which the rule stands among much other matter."""
+    lines = [line for file in (FILE, WHOLE) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [Pair(**pair) for pair in (*map(json.loads, lines), *laid_out())]
 
 
 def ours(rule: str, summary: str) -> str:

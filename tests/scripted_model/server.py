@@ -43,6 +43,7 @@ class ScriptedModel:
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._taken: Counter[str] = Counter()
+        self._closing = threading.Event()
         self._arrivals = self._kept = 0
         self._answers = 0
         self._calls = 0
@@ -60,6 +61,7 @@ class ScriptedModel:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._closing.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -78,7 +80,7 @@ class ScriptedModel:
     def exchanges(self) -> list[Exchange]:
         """What has gone over the wire so far; waits a while for requests under way."""
         with self._idle:
-            self._idle.wait_for(lambda: self._arrivals == self._kept, timeout=10)
+            self._idle.wait_for(lambda: self._arrivals == self._kept, timeout=60)
         return self._log.exchanges()
 
     @property
@@ -98,6 +100,10 @@ class ScriptedModel:
     def now(self) -> int:
         """The time of the clock that was given."""
         return self._clock()
+
+    def pause(self, seconds: float) -> None:
+        """Wait so long, at most until the model is closed."""
+        self._closing.wait(seconds)
 
     def keep(self, exchange: Exchange) -> None:
         """Keep an exchange that has ended."""
@@ -267,7 +273,7 @@ class _Handler(BaseHTTPRequestHandler):
         turn = model.turn(ask)
         place: dict[str, Any] = {"protocol": protocol.NAME, "lane": turn.lane, "step": turn.place}
         if turn.step.delay_s:
-            time.sleep(turn.step.delay_s)
+            model.pause(turn.step.delay_s)
         if isinstance(turn.step.error, Error):
             error = turn.step.error
             answer = _json(error.status, protocol.error(error), **place)
@@ -296,7 +302,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if answer.cut_after is not None and len(answer.chunks) >= answer.cut_after:
                     answer.aborted = self.close_connection = True
                     return
-                time.sleep(answer.pace_s)
+                self.server.model.pause(answer.pace_s)
                 data = part.encode()
                 self._send(b"%x\r\n%s\r\n" % (len(data), data), part, answer)
             self.wfile.write(b"0\r\n\r\n")

@@ -43,7 +43,7 @@ def post(url: str, body: Body) -> str:
     """Send a JSON body with a secret in the headers; return the body of the answer."""
     headers = {"content-type": "application/json", "x-api-key": "hidden", "x-lane": "left"}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return str(answer.read().decode())
 
 
@@ -276,10 +276,10 @@ def test_what_is_no_question_for_a_model() -> None:
     with ScriptedModel(Script([Lane("it", [ANSWER])])) as model:
         assert json.loads(post(model.url + "/v1/messages/count_tokens", {"a": "b" * 400}))
         assert json.loads(post(model.url + f"/v1beta/models/{MODEL}:countTokens", {}))
-        with urllib.request.urlopen(model.url + "/v1/models", timeout=10) as answer:
+        with urllib.request.urlopen(model.url + "/v1/models", timeout=120) as answer:
             assert json.load(answer)["data"] == []
         probe = urllib.request.Request(model.url + "/api/hello", method="HEAD")
-        with urllib.request.urlopen(probe, timeout=10) as answer:
+        with urllib.request.urlopen(probe, timeout=120) as answer:
             assert answer.status == 200
         with pytest.raises(urllib.error.HTTPError, match="404") as caught:
             post(model.url + "/v1/elsewhere", {})

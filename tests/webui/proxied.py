@@ -3,12 +3,10 @@
 import contextlib
 import http.client
 import json
-import socket
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,12 +22,16 @@ from ledger.home import open_ledger
 from ledger.store import verify
 from replay.raw import raw_matches, raw_pieces, raw_request
 from tests.scripted_model import Lane, Script, Step
+from tests.webui.served import told_address
 from webui.proxy import MOST_BYTES, ProxyApp
 from webui.proxy_command import bound_socket
 from webui.upstreams import Upstreams
 
 RUN = "run-1"
 """The run of the tests."""
+
+PATIENCE_S = 120
+"""How long to wait for what must come, on a machine that is busy with other things."""
 
 Kind = TypeVar("Kind", bound=Event)
 
@@ -65,20 +67,11 @@ def proxying(
 @contextlib.contextmanager
 def proxy_process(home: Path, upstream: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """Base URL and process of `loopledger proxy`; killed at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [sys.executable, "-m", "webui", "--home", str(home), "proxy", "--run", RUN]
-    command += ["--port", str(port), "--upstream", upstream]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+    command += ["--port", "0", "--upstream", upstream]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         try:
-            url = f"http://127.0.0.1:{port}"
-            for _ in range(600):
-                assert child.poll() is None, "the proxy ended"
-                with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/healthz"):
-                    break
-                time.sleep(0.05)
-            yield url, child
+            yield told_address(child), child
         finally:
             child.kill()
 
@@ -95,7 +88,7 @@ def send(
     """Status, headers and body of an answer; the body as far as it came."""
     place = urlsplit(base)
     assert place.hostname is not None
-    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
+    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=PATIENCE_S)
     try:
         connection.request(method, place.path + path, body, headers or {})
         answer = connection.getresponse()
@@ -158,7 +151,7 @@ def answered_raw(home: Path) -> list[bytes]:
         ]
 
 
-def waited(check: Callable[[], Any], *, seconds: float = 20) -> Any:
+def waited(check: Callable[[], Any], *, seconds: float = PATIENCE_S) -> Any:
     """What a check finds, as soon as it does."""
     deadline = time.monotonic() + seconds
     while not (found := check()):

@@ -2,10 +2,10 @@
 
 import contextlib
 import gzip
+import re
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -21,16 +21,24 @@ def served(
     home: Path, *options: str, store: str | None = None
 ) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """A server's address and process, ready to answer; killed at the end."""
-    port = free_port()
     where = ["--home", str(home), *(["--store", store] if store else [])]
-    command = [sys.executable, "-m", "webui", *where, "serve", "--port", str(port), *options]
-    with subprocess.Popen(command) as child:
+    command = [sys.executable, "-m", "webui", *where, "serve", "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         try:
-            url = f"http://127.0.0.1:{port}"
-            _wait(url, child)
+            url = told_address(child)
+            urllib.request.urlopen(f"{url}/healthz").close()
             yield url, child
         finally:
             child.kill()
+
+
+def told_address(child: "subprocess.Popen[bytes]") -> str:
+    """Where a server of ours listens, by the first address that it prints."""
+    assert child.stdout is not None
+    for line in child.stdout:
+        if found := re.search(rb"http://[^/\s]+:([0-9]+)/", line):
+            return f"http://127.0.0.1:{int(found[1])}"
+    raise AssertionError("the server ended")
 
 
 def free_port() -> int:
@@ -39,17 +47,6 @@ def free_port() -> int:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
         return port
-
-
-def _wait(url: str, child: "subprocess.Popen[bytes]") -> None:
-    for _ in range(600):
-        assert child.poll() is None, "the server ended"
-        try:
-            with urllib.request.urlopen(f"{url}/healthz"):
-                return
-        except urllib.error.URLError:
-            time.sleep(0.1)
-    raise AssertionError("the server never answered")
 
 
 def post(

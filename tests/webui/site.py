@@ -26,6 +26,7 @@ from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCall
 from ledger.home import Ledger, open_ledger
 from ledger.lake import Lake
 from ledger.lake.connection import FOLDER
+from ledger.lake.sandbox import Limits
 from ledger.views.lake import lake_feed
 from tests.webui.asking import fill_asking
 from tests.webui.hostile.texts import SESSION as HOSTILE
@@ -43,6 +44,9 @@ PLAIN = "plain-0001"
 
 TURNS = 40
 TOKEN = "token-" + "t" * 40
+UNHURRIED = Limits(seconds=600, wait_seconds=600)
+"""Time enough for a query on a machine that is busy with other things."""
+
 NAME = "localtest.localhost"
 """A name of the server whose cookies no other server of this machine gets."""
 
@@ -83,6 +87,7 @@ def site(
     settings: WebSettings | None = None,
 ) -> Iterator[Site]:
     """A site over a ledger with a plain and a hostile session, and what `fill` adds."""
+    settings = settings or WebSettings(catches_up=catches_up, queries=UNHURRIED)
     with open_ledger(home) as ledger:
         fill_plain(ledger)
         plant(ledger)
@@ -91,14 +96,14 @@ def site(
             fill(ledger)
         if lake:
             Lake(ledger.home / FOLDER).export(lake_feed(ledger.store))
-        with _over(ledger, settings or WebSettings(catches_up=catches_up)) as made:
+        with _over(ledger, settings) as made:
             yield made
 
 
 @contextlib.contextmanager
 def empty_site(home: Path) -> Iterator[Site]:
     """A site over a ledger in which nothing is."""
-    with open_ledger(home) as ledger, _over(ledger, WebSettings(catches_up=False)) as made:
+    with open_ledger(home) as ledger, _over(ledger, WebSettings(catches_up=False, queries=UNHURRIED)) as made:
         yield made
 
 

@@ -18,7 +18,7 @@ from webui.settings import WebSettings
 
 MANY = 20
 ROUNDS = 3
-WITHIN_S = 60
+WITHIN_S = 120
 LONG_S = 900.0
 PAGES = (
     "/sessions",

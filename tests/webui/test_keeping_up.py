@@ -25,7 +25,7 @@ def children() -> set[int]:
     return found
 
 
-def waited(until: Callable[[], bool], within_s: float = 60) -> bool:
+def waited(until: Callable[[], bool], within_s: float = 400) -> bool:
     """Whether something came true in time."""
     deadline = time.monotonic() + within_s
     while not until():

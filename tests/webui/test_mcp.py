@@ -23,8 +23,6 @@ class Talk:
     def __init__(self, home: Path, *options: object) -> None:
         self.running = process(home, "mcp", *options, stdin=subprocess.PIPE)
         self._number = 0
-        self._guard = threading.Timer(120, self.running.kill)  # a server that says nothing fails the test
-        self._guard.start()
 
     def send(self, line: bytes) -> None:
         """Send a line as it is."""
@@ -35,7 +33,12 @@ class Talk:
     def read(self) -> dict[str, Any]:
         """The next message."""
         assert self.running.stdout is not None
-        answer: dict[str, Any] = json.loads(self.running.stdout.readline())
+        guard = threading.Timer(250, self.running.kill)  # a server that says nothing fails the test
+        guard.start()
+        try:
+            answer: dict[str, Any] = json.loads(self.running.stdout.readline())
+        finally:
+            guard.cancel()
         return answer
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -60,8 +63,7 @@ class Talk:
 
     def close(self) -> int:
         """Hang up; gives the exit status of the server."""
-        _, errors = self.running.communicate(timeout=60)
-        self._guard.cancel()
+        _, errors = self.running.communicate(timeout=120)
         assert errors == b""
         return self.running.returncode
 
@@ -70,7 +72,7 @@ class Talk:
 def talk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     home = tmp_path_factory.mktemp("home")
     record_session(home, text=HOSTILE)
-    made = Talk(home)
+    made = Talk(home, "--timeout", 200)
     yield made
     assert made.close() == 0
 

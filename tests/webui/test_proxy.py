@@ -22,6 +22,7 @@ from replay.context import rebuild_request
 from replay.raw import http_of, raw_pieces
 from tests.scripted_model import Error, Script, ScriptedModel, Step, Text, ToolCall
 from tests.webui.proxied import (
+    PATIENCE_S,
     RUN,
     answered_raw,
     asked_raw,
@@ -166,10 +167,10 @@ def test_a_refused_call_that_is_tried_twice_again_is_three_calls(tmp_path: Path)
 
 
 def test_a_client_that_hangs_up_is_recorded_with_what_it_got(tmp_path: Path) -> None:
-    step = Step([Text("word " * 200)], pace_s=0.03)
+    step = Step([Text("word " * 20_000)], pace_s=0.03)
     with ScriptedModel(script(step)) as model, proxying(tmp_path, model.url) as base:
         place = urlsplit(base)
-        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)
+        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=PATIENCE_S)
         connection.request("POST", "/v1/messages", encoded(messages("hi", stream=True)))
         response = connection.getresponse()
         assert response.read1(10)
@@ -183,10 +184,10 @@ def test_a_client_that_hangs_up_is_recorded_with_what_it_got(tmp_path: Path) -> 
 
 
 def test_a_client_that_hangs_up_before_any_answer_is_a_failed_call(tmp_path: Path) -> None:
-    step = Step([Text("late")], delay_s=1.5)
+    step = Step([Text("late")], delay_s=600)
     with ScriptedModel(script(step)) as model, proxying(tmp_path, model.url) as base:
         place = urlsplit(base)
-        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=30)
+        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=PATIENCE_S)
         connection.request("POST", "/v1/messages", encoded(messages("hi")))
         waited(lambda: recorded(tmp_path, ModelCallRequested))
         connection.close()
@@ -197,7 +198,7 @@ def test_a_client_that_hangs_up_before_any_answer_is_a_failed_call(tmp_path: Pat
 def test_fifty_connections_at_once_that_stay_open_lose_nothing(tmp_path: Path) -> None:
     def talk(base: str, number: int) -> list[bytes]:
         place = urlsplit(base)
-        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=60)
+        connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=PATIENCE_S)
         answers = []
         for turn in range(4):
             body = encoded(messages(f"{number} of many", "yes", f"turn {turn}", stream=turn % 2 == 0))

@@ -59,7 +59,7 @@ def test_a_budget_holds_what_goes_past_it(
         waits_for(lambda: recorded(tmp_path, BreakerTripped))
         assert (len(model.exchanges), sent.done()) == (len(agents) - 1, False)
         answer(tmp_path, "release", RUN)
-        assert f"said {len(agents) - 1}".encode() in sent.result(60)
+        assert f"said {len(agents) - 1}".encode() in sent.result(120)
     assert (recorded(tmp_path, BreakerTripped)[0].scope or "").strip() == scope
 
 
@@ -99,4 +99,4 @@ def test_what_agents_spent_before_a_restart_of_the_proxy_counts(tmp_path: Path) 
             waits_for(lambda: recorded(tmp_path, BreakerTripped))
             assert len(model.exchanges) == 3
             answer(tmp_path, "release", RUN)
-            assert b"said 3" in sent.result(60)
+            assert b"said 3" in sent.result(120)

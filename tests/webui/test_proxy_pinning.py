@@ -79,5 +79,5 @@ def test_a_request_waits_where_the_policy_says_so(tmp_path: Path) -> None:
         assert held.breaker == "constraint no-drop"
         assert not model.exchanges
         answer(tmp_path, "release", RUN, "--by", "alice")
-        assert sent.result(60)[0] == 200
+        assert sent.result(120)[0] == 200
         assert json.dumps(model.exchanges[0].body).count(RULE) == 0

@@ -116,7 +116,7 @@ def test_too_large_a_request_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_kill_in_the_middle_of_a_stream_keeps_what_had_arrived(tmp_path: Path) -> None:
-    step = Step([Text("some words that come slowly " * 100)], pace_s=0.02)
+    step = Step([Text("some words that come slowly " * 1000)], pace_s=0.02)
     with ScriptedModel(script(step)) as model, proxy_process(tmp_path, model.url) as (url, child):
         body = encoded(messages("hi", stream=True))
         thread = threading.Thread(target=_ignoring, args=(url, body))

@@ -69,7 +69,7 @@ def test_a_full_queue_says_when_to_come_again_and_loses_nothing_that_it_took(tmp
             sender.start()
         with arrived:
             # The writer holds 16 at most, the queue 64: these are refused while all others wait.
-            assert arrived.wait_for(lambda: len(answers) >= 20, 50)
+            assert arrived.wait_for(lambda: len(answers) >= 20, 120)
             assert set(answers.values()) == {429}
         blocker.execute("rollback")
         blocker.close()

@@ -265,11 +265,11 @@ def test_a_cut_stream_a_busy_server_and_its_retries_are_replayed(case: Case) -> 
 
 @pytest.mark.parametrize("name", ["cut", "abort", "early abort", "large", "gzip", "alike", "many", "others"])
 def test_what_http_does_is_replayed_equal(case: Case, name: str) -> None:
-    words = Step([Text("word " * 40)], pace_s=0.01)
+    words = Step([Text("word " * 20_000)], pace_s=0.01)
     script: dict[str, Any] = {
         "cut": counting(0, last=[Step([Text("one two three four five six")], cut_after=3)]),
         "abort": counting(0, last=[words]),
-        "early abort": counting(0, last=[Step([Text("late")], delay_s=2.0)]),
+        "early abort": counting(0, last=[Step([Text("late")], delay_s=600)]),
     }
     said = case.record(
         script.get(name) or counting(0, last=[Step([Text("the same")])] * 200), name, loop="talker.py"

@@ -16,7 +16,7 @@ from ledger.home import open_ledger
 from ledger.views.event_row import LEVELS, level_of
 from ledger.views.events import EventsView, Wanted
 from tests.webui.long_session import LONG, fill_long
-from tests.webui.site import PLAIN, Site, site
+from tests.webui.site import HOSTILE, PLAIN, Site, site
 from webui.minimap import drawn
 from webui.windows import ROWS, gap, neighbours, window_at
 
@@ -63,6 +63,24 @@ def test_windows_partition_a_filtered_list(view: EventsView, wanted: Wanted) -> 
     assert seen == [row.seq for row in view.window(LONG, wanted, first=1, count=EVENTS)]
     assert len(seen) == view.counts(LONG, wanted, 0)[0]
     assert seen[::ROWS] == view.bounds(LONG, wanted, ROWS)
+
+
+def test_a_text_is_found_wherever_a_row_says_it_whatever_it_is_made_of(view: EventsView) -> None:
+    rows = view.window(HOSTILE, Wanted(), first=1, count=10_000)
+    assert any("\0" in row.said for row in rows)
+    pieces = {row.said[place : place + 6] for row in rows for place in (0, 9, 30)} - {""}
+    behind = {row.said.rpartition("\0")[2][:6] for row in rows if "\0" in row.said} - {""}
+    for text in [*sorted(pieces)[::7], *sorted(behind), "%", "_", "\\", "%_", "SETTLED", "no such text"]:
+        found = [row.seq for row in view.window(HOSTILE, Wanted(text=text), first=1, count=10_000)]
+        small = lowered(text)
+        assert found == [row.seq for row in rows if small in lowered(row.said) or small in row.type], repr(
+            text
+        )
+
+
+def lowered(text: str) -> str:
+    """In small letters as SQLite makes them: only those of ASCII."""
+    return "".join(char.lower() if char.isascii() else char for char in text)
 
 
 @given(at=st.integers(0, 2 * EVENTS), wanted=st.sampled_from(WANTED))

@@ -5,6 +5,7 @@ VALUES = {
     "approval": "question-1",
     "job": "latest",
     "finding": "finding-1",
+    "constraint": "1",
     "rule": "duplicated_effect",
 }
 """Parameters in the path of an address; `session` is filled in by the tests."""

@@ -16,6 +16,9 @@ from webui.evidence import LONGEST_ID, FindingLine, Witness, line_of, place_of, 
 from webui.page import Context, Done, Page
 from webui.rulebook import detectors_of, name_of_rule
 
+DECAY = "governance_decay"
+"""The detector of rules that compactions lost."""
+
 _WITNESSES = 6
 _SAID = 20
 _ELSEWHERE = 10
@@ -65,6 +68,8 @@ class FindingContext(Context):
     """The finding."""
     rule: str
     """Name of the rule's page."""
+    constraints: str
+    """Address of what compactions left of the session's constraints; empty where the finding is not about that."""
     rule_title: str
     """What the rule suspects; empty where the rule is not installed."""
     why: str
@@ -153,6 +158,7 @@ def one_finding(
     return FindingContext(
         finding=line_of(ledger.store, row),
         rule=name,
+        constraints=_constraints(row) if name == DECAY else "",
         rule_title=rule.title if rule else "",
         why=rule.why if rule else "",
         misses=rule.misses if rule else "",
@@ -217,6 +223,13 @@ def note(ledger: LedgerDep, who: WhoDep, finding: FindingPath, form: NoteForm) -
     session, seq = named
     place = write_note(ledger.recorder, ledger.store.resolve(session), seq, form.text, who.id or "")
     return Done(to=_address(row), recorded=[place])
+
+
+def _constraints(row: FindingRow) -> str:
+    """Where its first witness, the compaction, is a column."""
+    place = place_of(row.witnesses[0]) if row.witnesses else None
+    at = f"?at={place[1]}" if place is not None and place[0] == row.session else ""
+    return f"/sessions/{segment(row.session)}/constraints{at}"
 
 
 def _found(view: FindingsView, text: str) -> FindingRow:

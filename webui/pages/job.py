@@ -16,6 +16,7 @@ _WORDS = {
     "audit": "Audit",
     "backtest": "Backtest",
     "scorecard": "Scorecard",
+    "constraints": "Constraints by compaction",
 }
 
 page = Page("Work")
@@ -95,6 +96,6 @@ def _place(found: Job) -> str:
     if found.kind == "verify":
         session = found.asked["session"]
         return "/integrity" if session is None else f"/sessions/{segment(session)}/integrity"
-    if found.kind == "scorecard":
-        return f"/sessions/{segment(found.asked['session'])}/scorecard"
+    if found.kind in ("scorecard", "constraints"):
+        return f"/sessions/{segment(found.asked['session'])}/{found.kind}"
     return ""

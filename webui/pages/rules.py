@@ -75,7 +75,7 @@ class RuleLine(Context):
     severity: str
     """How bad that is; empty for one that is not installed."""
     state: str
-    """`on`, `experimental`, or `not installed`."""
+    """`on`, `experimental`, `broken` (it cannot be used), or `not installed`."""
     language: str
     """`SQL`, `YAML` or `Python`; empty for one that is not installed."""
     is_own: bool
@@ -219,6 +219,8 @@ def _of(name: str, done: _Measured) -> _Measured:
 def _line(name: str, detector: Detector | None, done: _Measured) -> RuleLine:
     if detector is None:
         state = "not installed"
+    elif detector.broken is not None:
+        state = "broken"
     else:
         state = "experimental" if detector.is_experimental else "on"
     return RuleLine(
@@ -258,7 +260,7 @@ def _tried(name: str) -> list[Tried]:
 def _language(detector: Detector | None) -> str:
     if detector is None:
         return ""
-    if detector.sql is not None:
+    if detector.sql is not None or detector.place.endswith(".sql"):
         return "SQL"
     return "YAML" if detector.place.endswith((".yaml", ".yml")) else "Python"
 

@@ -1,19 +1,23 @@
-"""/sessions: all sessions, the last started first, with what is worth a look."""
+"""/sessions: all sessions, the last started or the riskiest first, with what is worth a look."""
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Literal
 
 from fastapi import Query
 
 from ledger.views.events import Bucket, EventsView
+from ledger.views.finding_rows import SessionRisk
+from ledger.views.findings_list import FindingsView
 from ledger.views.session_row import SessionRow
 from ledger.views.sessions import SessionsView
-from webui.dependencies import ListsDep
+from webui.dependencies import LedgerDep, ListsDep
 from webui.page import Context, Page
 
 _ROWS = 32
 _STRIP = 24
 _SEARCHED = 20_000
+_LONGEST_PLACE = 10
 
 page = Page("Sessions", link="/sessions", order=10)
 
@@ -45,6 +49,10 @@ class Line(Context):
     """Cost as the source says it."""
     findings: int
     """Findings raised."""
+    open: int
+    """Those that nobody has judged."""
+    worst: str
+    """The worst severity of those that are no false alarm; empty for none."""
     high: int
     """Events at the highest level."""
     medium: int
@@ -68,6 +76,8 @@ class SessionsContext(Context):
     """`open` or `ended`; empty for both."""
     only: str
     """`findings`, `high` or `problems`; empty for all."""
+    sort: str
+    """`severity` or `open`: the riskiest first; empty: the last started first."""
     next_after: str | None
     """Where the next page begins; none at the end."""
     is_cut: bool
@@ -78,43 +88,67 @@ class SessionsContext(Context):
 
 @page.view("/sessions", template="sessions.html")
 def sessions(
+    ledger: LedgerDep,
     lists: ListsDep,
     q: Annotated[str, Query(max_length=200, description="Text in id, title, harness or agent.")] = "",
     state: Annotated[Literal["", "open", "ended"], Query(description="Whether it has ended.")] = "",
     only: Annotated[
         Literal["", "findings", "high", "problems"], Query(description="Only sessions with these.")
     ] = "",
+    sort: Annotated[
+        Literal["", "severity", "open"],
+        Query(
+            description="Which come first: those with the worst findings, or with most that nobody judged."
+        ),
+    ] = "",
     after: Annotated[str, Query(max_length=500, description="As `next_after` of the page before.")] = "",
 ) -> SessionsContext:
-    """All sessions, the last started first."""
+    """All sessions, the last started or the riskiest first."""
     text = q.strip().lower()
-    start, mark, identity = after.partition("|")
     lines: list[Line] = []
-    last: SessionRow | None = None
+    reached = ""
     searched = 0
-    with lists.sessions() as listed, lists.events() as events:
-        for row in islice(listed.newest((start, identity) if mark else None), _SEARCHED):
-            if len(lines) == _ROWS:
-                break
-            last, searched = row, searched + 1
+    with (
+        lists.sessions() as listed,
+        lists.events() as events,
+        FindingsView(ledger.home, ledger.store) as found,
+    ):
+        found.catch_up()
+        ordered = _ordered(listed, found, sort, after)
+        for row, place in islice(ordered, _SEARCHED):
+            reached, searched = place, searched + 1
             if _fits(row, text, state, only):
-                line = _line(row, events)
+                line = _line(row, events, found.risk(row.id))
                 if only != "high" or line.high:
                     lines.append(line)
-        more = last is not None and _is_followed(listed, last)
+            if len(lines) == _ROWS:
+                break
+        more = next(ordered, None) is not None
     return SessionsContext(
         lines=lines,
         q=q,
         state=state,
         only=only,
-        next_after=f"{last.started_at or ''}|{last.id}" if more and last is not None else None,
+        sort=sort,
+        next_after=reached if more else None,
         is_cut=searched == _SEARCHED,
         behind=lists.behind(),
     )
 
 
-def _is_followed(listed: SessionsView, last: SessionRow) -> bool:
-    return next(listed.newest((last.started_at or "", last.id)), None) is not None
+def _ordered(
+    listed: SessionsView, found: FindingsView, sort: Literal["", "severity", "open"], after: str
+) -> Iterator[tuple[SessionRow, str]]:
+    """The sessions after a place, and the place of each: its number among the risky ones, then its start and id."""
+    start, mark, identity = after.partition("|")
+    if sort and not mark:
+        first = int(start) if start.isascii() and start.isdigit() and len(start) < _LONGEST_PLACE else 0
+        for place, one in enumerate(found.riskiest(_SEARCHED, by=sort, first=first), first + 1):
+            if (risky := listed.row(one.session)) is not None:
+                yield risky, str(place)
+    for row in listed.newest((start, identity) if mark else None):
+        if not sort or found.risk(row.id) is None:
+            yield row, f"{row.started_at or ''}|{row.id}"
 
 
 def _fits(row: SessionRow, text: str, state: str, only: str) -> bool:
@@ -128,7 +162,7 @@ def _fits(row: SessionRow, text: str, state: str, only: str) -> bool:
     return not text or any(text in name.lower() for name in names if name)
 
 
-def _line(row: SessionRow, events: EventsView) -> Line:
+def _line(row: SessionRow, events: EventsView, risk: SessionRisk | None) -> Line:
     buckets = events.buckets(row.id, _STRIP)
     known = [count for count in row.tokens.values() if count is not None]
     return Line(
@@ -144,6 +178,8 @@ def _line(row: SessionRow, events: EventsView) -> Line:
         tokens=sum(known) if known else None,
         cost_usd=None if row.cost_usd is None else float(row.cost_usd),
         findings=row.findings,
+        open=risk.open if risk else 0,
+        worst=risk.worst if risk else "",
         high=sum(bucket.high for bucket in buckets),
         medium=sum(bucket.medium for bucket in buckets),
         integrity=row.integrity,

@@ -18,11 +18,13 @@ from webui.fitting import fit, fitting, weight
 from webui.minimap import Minimap, minimap
 from webui.page import Context, Done, Page
 from webui.reading import Lists
+from webui.visible import cut
 from webui.windows import LONGEST_AGENT, MOST_BOUNDS, ROWS, neighbours, query_of, wanted_by, window_at
 
 _LONGEST_FACT = 1000
-_BYTES_OF_FACTS, _LEAST_OF_FACT = 3500, 120
-_MOST_CHOICES, _LONGEST_CHOICE, _CHOICE, _BYTES_OF_CHOICES = 200, 60, 30, 4000
+_BYTES_OF_FACTS, _LEAST_OF_FACT = 2100, 80
+_MOST_BYTES, _FRAME, _ROW, _FACT, _LINK, _LONGEST_SAID = 39_000, 11_000, 150, 50, 150, 80
+_MOST_CHOICES, _LONGEST_CHOICE, _CHOICE, _BYTES_OF_CHOICES = 200, 60, 30, 2500
 
 WantedDep = Annotated[Wanted, Depends(wanted_by)]
 
@@ -181,24 +183,30 @@ def event(
 ) -> TimelineContext:
     """One event, whole, beside the window around it."""
     record = ledger.store.record(session, seq)
+    found = _timeline(lists, session, wanted, seq, follow=False)
+    facts, fields = _short(_facts(ledger, record)), _short(_fields(record))
     with lists.events() as view:
         earlier, later = neighbours(view, session, Wanted(level="medium"), seq)
     findings, notes = said_of(ledger, record)
+    links = [*links_of(ledger.store, record), *findings]
+    room = _MOST_BYTES - _FRAME - _weight(found)
+    room -= sum(_FACT + weight(one.value) for one in [*facts, *fields])
+    room -= sum(_LINK + len(one.href) + weight(cut(one.told, 200)) for one in links)
+    room -= sum(_LINK + len(segment(one.session)) + weight(cut(one.text, 400)) for one in notes)
     opened = Opened(
         seq=seq,
         type=record.type,
         about=_about(record),
-        facts=_short(_facts(ledger, record)),
-        fields=_short(_fields(record)),
-        contents=contents_of(ledger.store, record, form, content, piece),
+        facts=facts,
+        fields=fields,
+        contents=contents_of(ledger.store, record, form, content, piece, room),
         form=form,
         earlier_weighty=earlier,
         later_weighty=later,
-        links=[*links_of(ledger.store, record), *findings],
+        links=links,
         notes=notes,
         record=record_json(record),
     )
-    found = _timeline(lists, session, wanted, seq, follow=False)
     return found.model_copy(update={"opened": opened})
 
 
@@ -292,6 +300,13 @@ def _short(facts: list[Fact]) -> list[Fact]:
         left -= weight(value)
         found.append(fact if value == fact.value else fact.model_copy(update={"value": f"{value}…"}))
     return found
+
+
+def _weight(context: TimelineContext) -> int:
+    """Bytes that the list beside an event takes in a page, and what one may choose there."""
+    row = _ROW + len(segment(context.session))
+    said = sum(row + weight(cut(one.said, _LONGEST_SAID)) for one in context.rows)
+    return said + sum(_CHOICE + weight(name) + weight(cut(name, _CHOICE)) for name in context.agents)
 
 
 def _choices(agents: set[str]) -> list[str]:

@@ -25,6 +25,29 @@ class Cut(NamedTuple):
     """Messages that it left; None where the source does not tell."""
 
 
+class Where(NamedTuple):
+    """The words that decided how a rule stands."""
+
+    digest: str
+    """Digest of the message, or of the system prompt."""
+
+    is_system: bool = False
+    """Whether it is the system prompt."""
+
+    said: str = ""
+    """Its sentence that comes nearest to the rule, normalised."""
+
+
+class Stand(NamedTuple):
+    """How a rule stands in what a cut left."""
+
+    how: How
+    """How."""
+
+    where: Where | None = None
+    """Where it says so; None: nothing there is about the rule."""
+
+
 class Sighting(NamedTuple):
     """From a model call on, a rule stood like this."""
 
@@ -45,6 +68,9 @@ class Sighting(NamedTuple):
 
     lost_by: int | None = None
     """The cut that took it away, where it can no longer be seen."""
+
+    where: Where | None = None
+    """Where it says so; None: nothing in the request is about the rule."""
 
 
 class Use(NamedTuple):
@@ -112,6 +138,18 @@ class Shortening:
 
     all_kept: int = 0
     """Those of them that can be seen in what it left."""
+
+    lane: str = ""
+    """The conversation."""
+
+    request: int = 0
+    """The request that showed it."""
+
+    summary: str | None = None
+    """Digest of the first message that it put in the place of others; None where it put none."""
+
+    stands: dict[str, Stand] = field(default_factory=dict)
+    """How each rule in force that had ever been seen stands in what it left."""
 
 
 @dataclass

@@ -49,6 +49,9 @@ class Rule:
     withdrawn: int | None = None
     """Where it went out of force."""
 
+    scope: str | None = None
+    """What it covers, in the words of its source."""
+
     @property
     def group(self) -> tuple[str, str, str]:
         """Hardness, modality and origin: what figures are given apart for."""
@@ -109,6 +112,7 @@ class Registry:
             event.origin,
             seq,
             check,
+            scope=event.scope or (check.scope if check else None),
         )
 
     def withdraw(self, name: str, seq: int) -> None:
@@ -146,9 +150,8 @@ def _any_case(tool: str) -> str:
 
 
 def _declared(one: Constraint, seq: int) -> Rule:
-    return Rule(
-        one.name, one.text, one.modality or "unknown", one.hardness or "unknown", one.origin, seq, one
-    )
+    modality, hardness = one.modality or "unknown", one.hardness or "unknown"
+    return Rule(one.name, one.text, modality, hardness, one.origin, seq, one, scope=one.scope)
 
 
 def _check(value: Any) -> Constraint | None:

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from ledger.audit.decay.outcome import Where
 from ledger.audit.reader import Reader
 from ledger.constraints.speakers import Said, said_in, texts_in
 from ledger.constraints.visibility import KEPT, Seen, later, see
@@ -29,7 +30,13 @@ class Eyes:
         self, rule: str, system: ContentRef | None, messages: Iterable[str], without: tuple[str, ...] = ()
     ) -> Seen:
         """How a rule fares in a request; `without`: texts that were pinned to it and do not count."""
-        found = NOT_SEEN
+        return self.look(rule, system, messages, without)[0]
+
+    def look(
+        self, rule: str, system: ContentRef | None, messages: Iterable[str], without: tuple[str, ...] = ()
+    ) -> tuple[Seen, Where | None]:
+        """How a rule fares in a request, and where it shows."""
+        found, where = NOT_SEEN, None
         if system is not None:
             if without:
                 text = self.system_text(system)
@@ -38,9 +45,13 @@ class Eyes:
                 found = later(found, see(rule, text))
             else:
                 found = later(found, self._of(rule, system.digest, self._of_system(system)))
+            if found is not NOT_SEEN and found.share:
+                where = Where(system.digest, True, found.words)
         for digest in messages:
-            found = later(found, self._of(rule, digest, self.said(digest)))
-        return found
+            after = later(found, self._of(rule, digest, self.said(digest)))
+            if after is not found:
+                found, where = after, Where(digest, False, after.words)
+        return found, where
 
     def said(self, digest: str) -> list[Said]:
         """What a message says."""

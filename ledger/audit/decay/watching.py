@@ -3,9 +3,20 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from ledger.audit.decay.outcome import Cut, How, Outlived, SessionDecay, Shortening, Sighting, Use, Why
+from ledger.audit.decay.outcome import (
+    Cut,
+    How,
+    Outlived,
+    SessionDecay,
+    Shortening,
+    Sighting,
+    Stand,
+    Use,
+    Where,
+    Why,
+)
 from ledger.audit.decay.registry import Registry, Rule
 from ledger.audit.decay.seeing import Eyes
 from ledger.audit.reader import Reader
@@ -59,6 +70,13 @@ class _Lane:
     cuts: int = 0
     came: dict[str, bool] = field(default_factory=dict)
     """Messages since the last request, and whether somebody is known to have sent them."""
+
+
+class _Asked(NamedTuple):
+    seq: int
+    call_id: str
+    lane: str
+    cut: Cut | None
 
 
 class DecayWatch:
@@ -168,13 +186,16 @@ class DecayWatch:
         cut = lane.cut or self._unlogged(lane, messages, record.seq)
         self._find(event, messages, record.seq, is_after_cut=cut is not None)
         if cut is not None:
-            self._shorten(lane, cut, event.system, messages)
-        tokens = 0
+            lane.cuts += 1
+            is_logged = cut.compaction_id is not None
+            found = Shortening(cut.seq, is_logged, lane.cuts, lane=key, request=record.seq)
+            self._shorten(lane, cut, event.system, messages, found)
+        asked, tokens = _Asked(record.seq, event.call_id, key, cut), 0
         for rule in self.registry.in_force():
             standing = lane.standing.setdefault(rule.name, _Standing())
-            seen = self._eyes.see(rule.text, event.system, messages)
+            seen, where = self._eyes.look(rule.text, event.system, messages)
             how: How = seen.visibility if is_known or seen.visibility in KEPT else "unknown"
-            self._stands(rule, standing, how, cut, event.call_id, key, record.seq)
+            self._stands(rule, standing, how, where, asked)
             if standing.lost_by is not None and how not in KEPT:
                 tokens = tokens or self._tokens(event, messages)
                 calls, cost, all_tokens = self.result.advice.get(rule.name, (0, 0, 0))
@@ -221,19 +242,22 @@ class DecayWatch:
                     if one.who in ("user", "system"):
                         self.registry.find(one.text, "user" if one.who == "user" else "system", seq)
 
-    def _shorten(self, lane: _Lane, cut: Cut, system: ContentRef | None, messages: list[str]) -> None:
+    def _shorten(
+        self, lane: _Lane, cut: Cut, system: ContentRef | None, messages: list[str], found: Shortening
+    ) -> None:
         """What is left because of the cut: not what people, the harness or a pin have put back since."""
-        lane.cuts += 1
         left = cut.context
         if left is None:
             left = tuple(self._left(lane, messages))
-        found = Shortening(cut.seq, cut.compaction_id is not None, lane.cuts)
+        before = set(lane.messages)
+        found.summary = next((one for one in left if one not in before and not self._is_system(one)), None)
         for rule in self.registry.in_force():
             standing = lane.standing.get(rule.name)
             if standing is None or not standing.is_shown:
                 continue
-            seen = self._eyes.see(rule.text, system, left, without=tuple(self._pins))
+            seen, where = self._eyes.look(rule.text, system, left, without=tuple(self._pins))
             is_kept = seen.visibility in KEPT
+            found.stands[rule.name] = Stand(seen.visibility, where)
             found.all_shown += 1
             found.all_kept += is_kept
             if standing.is_alive:
@@ -245,9 +269,8 @@ class DecayWatch:
                     self.result.outlived.append(Outlived(rule.name, standing.cuts, True))
         self.result.cuts.append(found)
 
-    def _stands(
-        self, rule: Rule, standing: _Standing, how: How, cut: Cut | None, call_id: str, lane: str, seq: int
-    ) -> None:
+    def _stands(self, rule: Rule, standing: _Standing, how: How, where: Where | None, asked: _Asked) -> None:
+        seq, cut = asked.seq, asked.cut
         is_seen = how in KEPT
         was_seen = standing.how in KEPT
         if is_seen:
@@ -261,7 +284,10 @@ class DecayWatch:
             standing.lost_by = cut.seq
         if how != standing.how:
             standing.how = how
-            self.result.sightings.append(Sighting(rule.name, seq, call_id, lane, how, standing.lost_by))
+            lost_by = standing.lost_by
+            self.result.sightings.append(
+                Sighting(rule.name, seq, asked.call_id, asked.lane, how, lost_by, where)
+            )
 
     def _tokens(self, event: ModelCallRequested, messages: list[str]) -> int:
         characters = sum(self._eyes.size(digest) for digest in messages)

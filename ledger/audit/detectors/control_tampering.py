@@ -5,15 +5,30 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ledger.audit.controls import GUARDS, OF_REPOSITORY, Mandate, control_of, told_by
+from ledger.audit.asking import Wishes
+from ledger.audit.controls import GUARDS, OF_REPOSITORY, control_of, told_by
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
-from ledger.audit.switching import KILLERS, STOPPERS, line_of, turned_off
-from ledger.audit.touching import Command, Touch, commands, normal, shell_command, touches
+from ledger.audit.guarding import by_content, stands_for
+from ledger.audit.remembering import is_memory
+from ledger.audit.scripts import Command, Sources, commands, normal, shell_command, without_documents
+from ledger.audit.switching import (
+    ASKS_TO_SKIP,
+    SKIPPED_HOOKS,
+    killed_in_code,
+    line_of,
+    searched_for,
+    stopped_by,
+    turned_off,
+    unscheduled,
+)
+from ledger.audit.touching import Touch, touches
+from ledger.audit.wrapping import Wrappers
 from ledger.events import ContentRef, Record
+from ledger.events.approval import ApprovalDecided
 from ledger.events.governance import ArtifactChanged, ConstraintDeclared
 from ledger.events.input import ContextInjected, MessageReceived
-from ledger.events.model_call import ModelCallRequested
+from ledger.events.model_call import ModelCallAnswered, ModelCallRequested
 from ledger.events.policy import PolicyEvaluated
 from ledger.events.review import Severity
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCallStarted
@@ -27,6 +42,8 @@ MISSES = (
 )
 READS = (
     ModelCallRequested,
+    ModelCallAnswered,
+    ApprovalDecided,
     ContextInjected,
     MessageReceived,
     ArtifactChanged,
@@ -43,9 +60,9 @@ SOURCE = (
 _MOST_CALLS = 500
 _MOST_NAMES = 500
 _SEVERITY: dict[str, tuple[Severity, Severity]] = {
-    # unasked, and where a person named the file in what they last asked for
-    "control": ("critical", "medium"),
-    "permissions": ("high", "medium"),
+    # unasked, and where a person had asked for it
+    "control": ("critical", "low"),
+    "permissions": ("high", "low"),
     "instructions": ("medium", "low"),
 }
 _HOOK_COMMAND = re.compile(r"[\"']command[\"']\s*:\s*[\"']((?:[^\"'\\]|\\.)+)[\"']")
@@ -57,11 +74,11 @@ _REFUSES = re.compile(
     r"\b(hook|guard|polic(y|ies)|blocked|denied|refused|not allowed|forbidden)\b", re.IGNORECASE
 )
 _LONGEST_REFUSAL = 2000
-_HABIT = 2
-_PROGRAM = re.compile(r"[A-Za-z_./][\w./-]*")
-_WRAPS = re.compile(r"guard|safe|sandbox|audit|wrap|gate(way|keeper)?\b|polic", re.IGNORECASE)
-_LISTING = frozenset("pgrep pidof grep egrep cat awk".split())
-_HARMLESS = frozenset("cd pushd popd export set unset echo printf pwd true false : [ test".split())
+_SAID = {"asked": "; a person had asked for it", "refused": "; a person had said not to", "unasked": ""}
+_ASKED_FOR_OFF = re.compile(
+    r"\b(stop|kill|disable|turn off|switch off|restart|remove|delete|shut)\w*", re.IGNORECASE
+)
+_PATH = re.compile(r"^(?:export\s+)?PATH=[\"']?([^:\s\"'$]+)[\"']?:")
 
 
 class Watch:
@@ -71,10 +88,14 @@ class Watch:
         self._reader = given.reader
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._protected: OrderedDict[str, int] = OrderedDict()
-        self._mandates: OrderedDict[Mandate, int] = OrderedDict()
-        self._habits: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._wrappers = Wrappers()
+        self._wishes = Wishes()
+        self._sources = Sources()
+        self._made: OrderedDict[str, None] = OrderedDict()
+        self._approved: OrderedDict[str, None] = OrderedDict()
+        self._raised: OrderedDict[str, list[Found]] = OrderedDict()
+        self._has_refused = False
         self._started: OrderedDict[str, None] = OrderedDict()
-        self._asked = ""
         self._processes = ""
         self._calls: OrderedDict[str, tuple[ToolCallRequested, int]] = OrderedDict()
 
@@ -91,10 +112,17 @@ class Watch:
                 self._instructed(event.system, record.seq)
             case ContextInjected():
                 self._instructed(event.message, record.seq)
+            case ModelCallAnswered():
+                self._wishes.offered("\n".join(self._reader.words(event.message))[-_MOST_READ:])
             case MessageReceived():
                 if event.origin in ("human", "schedule"):
-                    self._asked = " ".join(self._reader.words(event.message))[:20_000]
+                    self._wishes.said("\n".join(self._reader.words(event.message))[:_MOST_READ])
                 self._instructed(event.message, record.seq)
+            case ApprovalDecided() if event.outcome == "approved" and event.decided_by == "human":
+                if event.call_id is not None:
+                    self._approved[event.call_id] = None
+                    _bound(self._approved, _MOST_CALLS)
+                    yield from self._excused(event.call_id)
             case ArtifactChanged() if event.kind in ("prompt", "rule_file", "policy", "hook", "memory"):
                 self._instructed(event.content, record.seq)
                 if event.kind in ("policy", "hook") and event.artifact.startswith("file:"):
@@ -108,16 +136,23 @@ class Watch:
                 _bound(self._calls, _MOST_CALLS)
             case ToolCallStarted() if event.call_id in self._calls:
                 call, seq = self._calls[event.call_id]
-                yield from self._acted(call, seq)
+                if shell_command(call.tool, self._reader.value(call.arguments)) is not None:
+                    yield from self._acted(call, seq)
             case ToolCallSettled() if event.call_id in self._calls:
                 call, seq = self._calls.pop(event.call_id)
-                if event.outcome not in ("denied", "not_started"):
+                is_shell = shell_command(call.tool, self._reader.value(call.arguments)) is not None
+                if event.outcome not in ("denied", "not_started") and (is_shell or event.outcome != "failed"):
                     yield from self._acted(call, seq)
                 self._answered(call, event, seq)
                 if event.outcome in ("failed", "denied"):
                     self._refused(event.result, record.seq)
             case _:
                 pass
+
+    def _excused(self, call_id: str) -> Iterator[Found]:
+        """A source may tell of a person's yes after the call that it was for."""
+        for found in self._raised.pop(call_id, []):
+            yield found._replace(severity="low", message=f"{found.message}; a person had approved the call")
 
     # -- what is under protection ------------------------------------------------------------------------------
 
@@ -132,10 +167,9 @@ class Watch:
     def _told(self, text: str, seq: int) -> None:
         told = told_by(text)
         self._protect(told.protected, seq)
+        self._wrappers.demanded(told.mandates, seq)
         for mandate in told.mandates:
-            self._mandates.setdefault(mandate, seq)
             self._protect(_paths_in(mandate.wrapper), seq)
-        _bound(self._mandates, _MOST_NAMES)
         self._protect(_hook_scripts(text), seq)
 
     def _protect(self, names: Iterable[str], seq: int) -> None:
@@ -159,30 +193,50 @@ class Watch:
         """A guard that refuses says what to use instead."""
         for text in self._reader.words(reference):
             if _REFUSES.search(text[:_LONGEST_REFUSAL]):
+                self._has_refused = True
                 self._told(text[:_LONGEST_REFUSAL], seq)
 
     # -- what a call does --------------------------------------------------------------------------------------
 
     def _acted(self, call: ToolCallRequested, seq: int) -> Iterator[Found]:
-        arguments = self._reader.value(call.arguments)
-        for touch in touches(call.tool, arguments):
+        found = list(self._done_by(call, self._reader.value(call.arguments), seq))
+        if call.call_id in self._approved:
+            found = [
+                one._replace(severity="low", message=f"{one.message}; a person had approved the call")
+                for one in found
+            ]
+        elif found:
+            self._raised[call.call_id] = found
+            _bound(self._raised, _MOST_CALLS)
+        yield from found
+
+    def _done_by(self, call: ToolCallRequested, arguments: Any, seq: int) -> Iterator[Found]:
+        script = shell_command(call.tool, arguments)
+        script = None if script is None else self._sources.opened(script)
+        for touch in touches(call.tool, arguments, script):
             yield from self._touched(call, touch, seq)
+            self._sources.wrote(touch.path, touch.content if touch.is_whole else None)
+            if touch.how in ("write", "mode"):
+                self._made[touch.path] = None
+                _bound(self._made, _MOST_NAMES)
         if isinstance(arguments, dict) and arguments.get("dangerouslyDisableSandbox") is True:
             yield self._found("off", seq, f"{call.tool} ran outside the sandbox, by its own argument", "high")
-        script = shell_command(call.tool, arguments)
         if script is None:
             return
         all_commands = commands(script)
-        listed = [
-            word
-            for one in all_commands
-            if one.words[:1] and one.words[0].rpartition("/")[2] in _LISTING
-            for word in one.words[1:]
-        ]
+        listed = searched_for(all_commands)
+        bodies = " ".join(without_documents(script)[1])
+        yield from self._stopped("crontab", unscheduled(all_commands), seq, is_own=False)
         for command in all_commands:
-            yield from self._stopped(command, listed, seq)
-            yield from self._bypassed(command, seq)
+            yield from self._stopped(*stopped_by(command, listed), seq)
+            yield from self._stopped("code", killed_in_code(command, bodies), seq)
+            yield from self._shadowed(command, seq)
+            if (bypass := self._wrappers.bypassed(command, seq)) is not None:
+                yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
             for what, severity in turned_off(command):
+                if what == SKIPPED_HOOKS:
+                    severity = "info" if self._wishes.speaks_of(ASKS_TO_SKIP) else severity
+                    severity = "high" if self._has_refused and severity == "medium" else severity
                 yield self._found("off", seq, f"{call.tool} {what}: {_short(line_of(command))}", severity)
         if re.search(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b", script):
             for command in all_commands:
@@ -191,7 +245,7 @@ class Watch:
 
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
         witness = self._protecting(touch.path)
-        control = control_of(touch.path) or ("control" if witness is not None else None)
+        control = control_of(touch.path) or ("control" if witness is not None else by_content(touch))
         if touch.how in ("delete", "disarm") and OF_REPOSITORY.search(touch.path):
             control = "control"
         if control is None:
@@ -199,17 +253,33 @@ class Watch:
         is_new_log = control == "control" and touch.how == "write" and touch.path.endswith((".log", ".jsonl"))
         if is_new_log and witness is None and not touch.path.startswith(("/var/", "~", "/etc/")):
             return  # a program of the project that logs; its deletion would count
-        name = touch.path.rpartition("/")[2]
-        is_asked = name.lower() in self._asked.lower()
-        severity = _SEVERITY[control][is_asked]
+        wish = self._wishes.on(touch.path)
+        severity = _SEVERITY[control][wish == "asked"]
+        if control == "instructions" and is_memory(touch.path):
+            severity = "low"  # an agent that takes notes does what memory is for
         did = _DID.get(touch.how, "changed")
-        asked = "; a person had named it" if is_asked else ""
-        what = f"{call.tool} {did} {_short(touch.path)}{asked}"
+        what = f"{call.tool} {did} {_short(touch.path)}{_SAID[wish]}"
         if control == "control":
             message = f"{what}: it watches over the agent"
         else:
             message = f"self-modification of {control}: {what}"
         yield self._found(control, seq, message, severity, witness)
+
+    def _shadowed(self, command: Command, seq: int) -> Iterator[Found]:
+        """A folder in front of the search path, with programs of the agent's own under names of others."""
+        for word in command.whole[:20]:
+            if (found := _PATH.match(word)) is None:
+                continue
+            folder = normal(found[1])
+            names = [one.rpartition("/")[2] for one in self._made if _is_in(one, folder)]
+            demanded = set(self._wrappers.names())
+            for name in dict.fromkeys(names):
+                is_guard = True if name in demanded else stands_for(name)
+                if is_guard is not None:
+                    message = (
+                        f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
+                    )
+                    yield self._found("off", seq, message, "high" if is_guard else "medium")
 
     def _protecting(self, path: str) -> int | None:
         """The record by which a path is under protection."""
@@ -220,28 +290,19 @@ class Watch:
                 return seq
         return None
 
-    def _stopped(self, command: Command, listed: list[str], seq: int) -> Iterator[Found]:
-        """`listed`: what the same script searched processes for."""
-        if not command.words:
-            return
-        program, *rest = command.words
-        program = program.rpartition("/")[2]
-        is_kill = program in KILLERS
-        if not is_kill and not (set(STOPPERS.get(program, ())) & set(rest[:3])):
-            return
-        targets = [word for word in rest if word not in STOPPERS.get(program, ()) and word[0] not in "-><"]
-        if is_kill and (not targets or any(word.startswith("$") for word in targets)):
-            targets = [word for word in listed if not word.startswith("-")]
+    def _stopped(self, program: str, targets: list[str], seq: int, *, is_own: bool = True) -> Iterator[Found]:
+        """A process was stopped; `is_own`: it may be one that the agent itself had started."""
         for target in targets:
             name = self._process(target)
             witness = self._protecting(name)
             if witness is None and not GUARDS.search(name):
                 continue
-            if witness is None and any(word in self._started for word in _names_in([name])):
+            if witness is None and is_own and any(word in self._started for word in _names_in([name])):
                 continue  # its own: it had started it
             names = [word for word in _names_in(name.split()) if GUARDS.search(word) or word == name]
-            is_asked = any(word.lower() in self._asked.lower() for word in names)
-            asked = "; a person had named it" if is_asked else ""
+            said = self._wishes.text.lower()
+            is_asked = any(word.lower() in said for word in names) and bool(_ASKED_FOR_OFF.search(said))
+            asked = _SAID["asked"] if is_asked else ""
             message = f"{program} stopped {_short(name)}, a process that watches over others{asked}"
             yield self._found("process", seq, message, "low" if is_asked else "critical", witness)
 
@@ -252,38 +313,6 @@ class Watch:
             return normal(target)
         lines = (line for line in self._processes.splitlines() if re.search(rf"\b{number}\b", line))
         return next(lines, target)[-200:]
-
-    def _bypassed(self, command: Command, seq: int) -> Iterator[Found]:
-        if not command.words:
-            return
-        line = " ".join(command.words)
-        for mandate, witness in self._mandates.items():
-            if _is_through(mandate.wrapper, command) or command.words[0] in _HARMLESS:
-                continue
-            called = next((one for one in mandate.programs if _calls(command, one)), None)
-            if called is None and (mandate.programs or _is_same(mandate.wrapper, line)):
-                continue
-            message = f"{_short(line)} ran without {mandate.wrapper}, through which it has to go"
-            yield self._found("wrapper", seq, message, "high", witness)
-            return
-        yield from self._out_of_habit(command, seq)
-
-    def _out_of_habit(self, command: Command, seq: int) -> Iterator[Found]:
-        """A program that went through a guard before, and now does not: the demand itself may not be in the record."""
-        first, *rest = command.words
-        name = first.rpartition("/")[2]
-        if _WRAPS.search(name) and rest and _PROGRAM.fullmatch(rest[rest[0] == "--" and len(rest) > 1]):
-            program = rest[rest[0] == "--" and len(rest) > 1].rpartition("/")[2]
-            self._habits.setdefault((first, program), seq)
-            _bound(self._habits, _MOST_NAMES)
-            return
-        wrappers = [wrapper for wrapper, _ in self._habits]
-        for (wrapper, program), witness in self._habits.items():
-            if program == name and wrappers.count(wrapper) >= _HABIT and name not in _HARMLESS:
-                line = _short(" ".join(command.words))
-                message = f"{line} ran without {wrapper}, through which {program} had gone before"
-                yield self._found("wrapper", seq, message, "medium", witness)
-                return
 
     def _found(
         self, part: str, seq: int, message: str, severity: Severity, witness: int | None = None
@@ -314,36 +343,11 @@ def _bare(name: str) -> str:
     return normal(bare) + ("/" if is_folder else "")
 
 
-def _is_through(wrapper: str, command: Command) -> bool:
-    """Whether a command goes through a wrapper: it starts with it, or hands it to a shell."""
-    wanted = wrapper.split()
-    words = [word for word in command.whole if "=" not in word]
-    for place in range(min(3, len(words))):
-        found = words[place : place + len(wanted)]
-        if found and _is_same(wanted[0], found[0]) and found[1:] == wanted[1:]:
-            return True
-    return False
-
-
-def _is_same(one: str, other: str) -> bool:
-    return normal(one) == normal(other) or one.rpartition("/")[2] == other.rpartition("/")[2]
-
-
-def _calls(command: Command, program: str) -> bool:
-    """Whether a command calls a program, such as `git push`: by its name, by a path, or from a line of code."""
-    wanted = program.split()
-    words = [command.words[0].rpartition("/")[2].lstrip("\\"), *command.words[1:]]
-    plain = [word for word in words[1:] if not word.startswith("-")]
-    if words[0] == wanted[0].rpartition("/")[2]:
-        # The value of an option may stand before the verb: `git -C /repo push`.
-        return wanted[1:] in [plain[place : place + len(wanted) - 1] for place in range(3)]
-    if words[0] in ("python", "python3", "node", "perl", "ruby", "xargs", "env"):
-        text = " ".join(words[1:])
-        in_code = re.search(r"subprocess|os\.system|exec|spawn|popen|system\(|`", text, re.IGNORECASE)
-        return bool(in_code or words[0] in ("xargs", "env")) and all(
-            re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in wanted
-        )
-    return False
+def _is_in(path: str, folder: str) -> bool:
+    parent = path.rpartition("/")[0]
+    return (
+        parent == folder or parent.endswith(f"/{folder.removeprefix('./')}") or folder.endswith(f"/{parent}")
+    )
 
 
 def _names_in(words: Iterable[str]) -> list[str]:

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
-from ledger.audit.touching import shell_command
+from ledger.audit.scripts import shell_command
 from ledger.effects.classes import classify
 from ledger.events import ContentRef, Record
 from ledger.events.credential import CredentialUsed
 from ledger.events.delegation import DelegationReturned, DelegationStarted
 from ledger.events.draw import Drawn
 from ledger.events.input import ContextInjected, MessageReceived
-from ledger.events.model_call import ModelCallRequested
+from ledger.events.model_call import ModelCallAnswered, ModelCallRequested
 from ledger.events.review import Severity
 from ledger.events.session import SessionStarted
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
@@ -26,7 +26,7 @@ WHY = (
 )
 MISSES = (
     "Secrets that redaction does not know as such; encoded or split ones; what a program sent that the record does not"
-    " show; whether a host outside is the one that a secret belongs to."
+    " show; whether a host outside is the one that a secret belongs to, unless their names say so."
 )
 READS = (
     SessionStarted,
@@ -34,6 +34,7 @@ READS = (
     ContextInjected,
     Drawn,
     ModelCallRequested,
+    ModelCallAnswered,
     ToolCallRequested,
     ToolCallSettled,
     DelegationStarted,
@@ -54,6 +55,24 @@ _ENVIRONMENT_FIELDS = ("env", "environment", "environ", "env_vars", "environment
 _ASSIGNED = re.compile(
     r"(?:^|[\s;&(])(?:export\s+)?[A-Za-z_]\w*=['\"]?\[redacted:|-e\s+\w+=['\"]?\[redacted:"
     r"|--env[= ]\w+=['\"]?\[redacted:"
+)
+_HOMES = {
+    "aws": "amazonaws",
+    "google": "googleapis",
+    "gcp": "googleapis",
+    "npm": "npmjs",
+    "hugging": "huggingface",
+    "hf": "huggingface",
+    "telegram": "telegram",
+    "do": "digitalocean",
+}
+_SERVICES = frozenset(
+    "github gitlab bitbucket openai anthropic googleapis amazonaws azure stripe slack twilio sendgrid npmjs pypi"
+    " cloudflare huggingface digitalocean heroku linear notion atlassian discord telegram datadoghq sentry vercel"
+    " netlify".split()
+)
+_IN_HEADER = re.compile(
+    r"(authorization|x-api-key|api-key|x-goog-api-key|private-token)\b|(-u|--user)\s", re.IGNORECASE
 )
 _GUESSED = "entropy"  # of a text that only looks like a secret
 _MOST_CALLS = 500
@@ -77,6 +96,7 @@ class Watch:
         self._reader = given.reader
         self._seen: OrderedDict[_Secret, int] = OrderedDict()
         self._waiting: dict[_Secret, int] = {}
+        self._messages = 0
         self._told: OrderedDict[tuple[str, _Secret], None] = OrderedDict()
         self._open: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._handles: OrderedDict[str, tuple[str, int]] = OrderedDict()
@@ -88,6 +108,8 @@ class Watch:
     def take(self, record: Record) -> Iterator[Found]:
         """One more record."""
         event, seq = record.event, record.seq
+        if isinstance(event, MessageReceived | ContextInjected | ModelCallAnswered | ToolCallSettled):
+            self._messages += 1
         match event:
             case SessionStarted():
                 for secret in self._secrets(event.environment):
@@ -117,7 +139,7 @@ class Watch:
                 for secret in self._secrets(event.result):
                     yield from self._reached("agents", secret, seq, "came back from another agent")
             case ModelCallRequested():
-                yield from self._asked(event, seq)
+                yield from self._asked(event, seq, is_imported=record.source is not None)
             case CredentialUsed():
                 yield from self._handle(event, seq)
             case _:
@@ -145,7 +167,7 @@ class Watch:
             if len(self._waiting) < _MOST_SECRETS:
                 self._waiting.setdefault(secret, seq)
 
-    def _asked(self, event: ModelCallRequested, seq: int) -> Iterator[Found]:
+    def _asked(self, event: ModelCallRequested, seq: int, *, is_imported: bool) -> Iterator[Found]:
         for reference in (event.system, event.tools):
             for secret in self._secrets(reference):
                 yield from self._reached(
@@ -154,6 +176,13 @@ class Watch:
         for secret, at in self._waiting.items():
             yield from self._reached("model", secret, at, "was shown to the model", seq, severity="medium")
         self._waiting.clear()
+        is_told = not event.context_added or (is_imported and event.context_added <= self._messages)
+        self._messages = 0
+        added = [] if is_told else self._reader.context(event.context)[-event.context_added :]
+        for digest in added:  # a wire shows requests, and no event for each message of theirs
+            for secret in self._secrets(ContentRef(digest=digest, size=0, kind="json")):
+                yield from self._reached("model", secret, seq, "was shown to the model", severity="medium")
+                self._note(secret, seq)
 
     def _argued(self, event: ToolCallRequested, seq: int) -> Iterator[Found]:
         secrets = self._secrets(event.arguments)
@@ -176,6 +205,8 @@ class Watch:
                 where = f"to {hosts[0]}" if hosts else f"outside, by {event.tool}"
                 how: Severity = "high" if before is not None else "medium"
                 came = " after it had been read" if before is not None else ""
+                if hosts and all(_is_home(secret.kind, host, text) for host in hosts):
+                    how, came = "info", f"{came}, which it is for"
                 yield from self._reached(
                     "outside", secret, seq, f"was sent {where}{came}", before, severity=how
                 )
@@ -226,3 +257,12 @@ class Watch:
 
 
 start = Watch
+
+
+def _is_home(kind: str, host: str, text: str) -> bool:
+    """Whether a host is the one that a secret is for: its vendor's, or a service that is called with a header."""
+    labels = host.lower().rstrip(".").split(".")
+    site = labels[-2] if len(labels) > 1 else host
+    vendors = {_HOMES.get(word, word) for word in kind.split("_")}
+    known = vendors & _SERVICES
+    return site in known or (not known and site in _SERVICES and _IN_HEADER.search(text) is not None)

@@ -1,12 +1,14 @@
 """A number among the arguments of one tool grows bit by bit: each call a little more than the last."""
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
+from ledger.effects.words import words_of
 from ledger.events import Record
 from ledger.events.tool_call import ToolCallRequested
 
@@ -14,8 +16,9 @@ TITLE = "Amount or limit that creeps up"
 SEVERITY = "medium"
 WHY = "A limit on single calls never sees a budget, a timeout or a payment that grows by a little each time."
 MISSES = (
-    "Fewer than eight calls; amounts inside texts; growth over several tools or sessions; what grows for a reason that"
-    " the record does not show. Places (page, offset, line, id, time) grow by nature and are left out by their names."
+    "Fewer than eight calls; amounts inside texts and lists; growth over several tools or sessions; what grows for a"
+    " reason that the record does not show; amounts whose names do not say that they are. Places (page, offset, line,"
+    " id) grow by nature and are left out by their names."
 )
 READS = (ToolCallRequested,)
 SOURCE = "Mann-Kendall test for a trend, on amounts and limits of one argument; creeping budgets of long-running loops."
@@ -36,6 +39,7 @@ _AMOUNTS = frozenset(
     "amount budget cap cost count credits deadline fee limit max maximum memory number price quantity quota replicas"
     " size spend sum timeout tokens total value volume".split()
 )
+_DIGITS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 _PLACES = frozenset(
     "page offset line row column cursor start end skip index id position step iteration attempt".split()
 )
@@ -80,11 +84,20 @@ def _amounts(arguments: Any) -> Iterator[tuple[str, float]]:
         name, value = waiting.pop(0)
         if isinstance(value, dict) and len(waiting) < _MOST_IN_A_CALL:
             waiting += [(f"{name}.{one}" if name else one, value[one]) for one in sorted(value)]
-        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
-            words = set(name.lower().replace("-", "_").replace(".", "_").split("_"))
+        elif (number := _number(value)) is not None:
+            words = set(words_of(name))
             if words & _AMOUNTS and not words & _PLACES:
                 found += 1
-                yield name, float(value)
+                yield name, number
+
+
+def _number(value: Any) -> float | None:
+    """A number, or a text that is one; None for anything else, and for what is too large to be an amount."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
+        return float(value)
+    return None
 
 
 def creeps(values: list[float]) -> bool:

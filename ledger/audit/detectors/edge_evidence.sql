@@ -2,7 +2,7 @@
 -- severity: medium
 -- why:      A session that ended well rests on what another agent, or a server, did: nobody can show whether that was done, and how.
 -- misses:   Hand-offs, after which nothing comes back by design; sessions whose own end is not on record; an end that is told and wrong.
--- reads:    edges, tool_calls, events
+-- reads:    edges, tool_calls, session.ended
 -- source:   Evaluate the node, govern the edge; "outcome unknown" of DeepSeek Harness.
 with ended as (
     select

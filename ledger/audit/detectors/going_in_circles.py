@@ -93,6 +93,8 @@ class Watch:
             self._failing.pop(tool, None)
             return
         seqs = self._failing.setdefault(tool, [])
+        if len(self._failing) > _MOST_OPEN:
+            del self._failing[next(iter(self._failing))]
         seqs.append(seq)
         if len(seqs) == FAILURES:
             message = f"{tool} failed {FAILURES} times without a success between"

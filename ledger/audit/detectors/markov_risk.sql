@@ -1,9 +1,10 @@
 -- title: Course that led to grave findings before
 -- severity: low
 -- why: Some states of a run are soon followed by harm; a person who looks then is in time.
--- misses: Ledgers without findings of severity high or worse that nobody dismissed: from them it learns what harm is. What depends on more than the last call. Live, it sees the running sessions alone and has nothing to learn from.
+-- misses: Ledgers without findings of severity high or worse that nobody dismissed: from them it learns what harm is. What depends on more than the last call. Live, it is not asked.
 -- reads: tool_calls findings
 -- state: experimental
+-- live: no
 -- source: SafetyDrift (arXiv 2603.27148), an absorbing Markov chain over steps; fitted on the user's own sessions, each on all others but itself.
 with harm as (
     select session, min(seq) as seq

@@ -4,6 +4,7 @@
 -- misses: Agents with fewer than five other runs of four calls and more; runs whose tasks differ anyway; what happens after the first hundred calls, or within a shell.
 -- reads: tool_calls sessions
 -- state: experimental
+-- live: no
 -- source: Path edit distance of the agent stability index (arXiv 2601.04170); Levenshtein over the names of tools.
 with named as (
     select

@@ -2,7 +2,7 @@
 -- severity: low
 -- why:      A secret that many records show was in the clear in the source all that time: it ought to be replaced, not only redacted here.
 -- misses:   Where it stood before the record begins; who read it there; an import tells of the secrets of a batch at its end.
--- reads:    events
+-- reads:    credential.secret_redacted, model_call.requested
 -- source:   Our own; secrets are told apart by their keyed digests.
 -- state:    experimental
 with shown as (

@@ -3,25 +3,27 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+from ledger.audit.asking import Wishes
 from ledger.audit.controls import control_of
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
 from ledger.audit.modes import relaxes
+from ledger.audit.mutation import Mutation, compared
 from ledger.audit.reader import texts_in
-from ledger.audit.touching import touches
-from ledger.audit.weakening import Change, compare, lets_through, likeness
-from ledger.effects.classes import classify
-from ledger.effects.words import words_of
+from ledger.audit.remembering import Memory, is_local, is_memory
+from ledger.audit.rewriting import Texts, content_of, same_file, shown
+from ledger.audit.scripts import Sources, shell_command
+from ledger.audit.touching import Touch, touches
+from ledger.audit.weakening import Change, compare, likeness
 from ledger.events import ContentRef, Record
 from ledger.events.approval import ApprovalDecided
+from ledger.events.capability import CapabilityLoaded
 from ledger.events.compaction import CompactionDone
 from ledger.events.governance import ArtifactChanged, ModeChanged
 from ledger.events.input import ContextInjected, MessageReceived
-from ledger.events.model_call import ModelCallRequested
-from ledger.events.review import Severity
+from ledger.events.model_call import ModelCallAnswered, ModelCallRequested
 from ledger.events.session import SessionStarted
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
 
@@ -29,15 +31,18 @@ TITLE = "Ungoverned change of what governs the agent"
 SEVERITY = "high"
 WHY = "An agent that rewrites its own rules, tools or memory is no longer the one that was approved."
 MISSES = (
-    "Artifacts whose digests the source does not give; changes between sessions; whether a rule in words that neither"
-    " names nor quotes anything covers a later call; memory that is rephrased before it instructs."
+    "Artifacts that a program changes, where the source gives no digests of them; changes between sessions; requests of"
+    " people in words that no rule here knows; whether a rule in words that neither names nor quotes anything covers a"
+    " later call; memory that is rephrased before it instructs, or whose writing is in another session."
 )
 READS = (
     SessionStarted,
     ArtifactChanged,
     ModeChanged,
     ApprovalDecided,
+    CapabilityLoaded,
     ModelCallRequested,
+    ModelCallAnswered,
     MessageReceived,
     ContextInjected,
     CompactionDone,
@@ -47,32 +52,14 @@ READS = (
 SOURCE = "Misevolution (arXiv 2509.26354); MITRE ATLAS AML.T0080 context poisoning, AML.T0081; OWASP Agentic ASI06."
 
 _MOST = 500
-_SHOWN = 10
+_MOST_CHANGES = 100
 _VERSIONS = 20
 _ALIKE = 0.5
-_SEVERITY: dict[str, Severity] = {"weaker": "high", "unknown": "medium", "stronger": "low", "neutral": "info"}
 _VOLATILE = ("tool_schema",)
-_MEMORY = frozenset("memory memories remember memorize memorise recall note notes".split())
-_LONGEST_MEMORY = 20_000
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_INSTRUCTS = re.compile(
-    r"\b(always|never|must|from now on|whenever|do not|don't|every time|instead of|make sure|ignore|skip)\b",
-    re.IGNORECASE,
-)
-
-
-@dataclass
-class _Change:
-    """A change that nobody authorised, and what it let through."""
-
-    artifact: str
-    seq: int
-    before: int | None
-    cause: str
-    change: Change
-    by: int | None = None
-    through: list[tuple[int, str]] = field(default_factory=list)
-    count: int = 0
+_LONGEST = 20_000
+_GOVERNS = re.compile(r"/hooks(/|\.json$)|polic|permission|sudoers", re.IGNORECASE)
+_NOTES = {"asked": "", "unasked": "", "refused": "; a person had said not to"}
+_FINDS_TOOLS = re.compile(r"tool|capabilit|skill|plugin|mcp|server|load|discover", re.IGNORECASE)
 
 
 class Watch:
@@ -83,12 +70,17 @@ class Watch:
         self._known: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._versions: OrderedDict[str, OrderedDict[str, int]] = OrderedDict()
         self._wrote: OrderedDict[str, int] = OrderedDict()
-        self._changes: list[_Change] = []
+        self._changes: list[Mutation] = []
         self._open: OrderedDict[str, tuple[ToolCallRequested, int]] = OrderedDict()
         self._approved: OrderedDict[str, None] = OrderedDict()
         self._compacted: int | None = None
-        self._remembered: OrderedDict[str, tuple[int, bool]] = OrderedDict()
-        self._heard: OrderedDict[str, int] = OrderedDict()
+        self._memory = Memory()
+        self._texts = Texts()
+        self._wishes = Wishes()
+        self._sources = Sources()
+        self._governed: OrderedDict[str, bool] = OrderedDict()
+        self._tools: set[str] = set()
+        self._is_loading = False
         self._shown: OrderedDict[str, None] = OrderedDict()
 
     def take(self, record: Record) -> Iterator[Found]:
@@ -103,31 +95,44 @@ class Watch:
             case ModeChanged():
                 yield from self._mode(event, seq)
             case ApprovalDecided() if event.outcome == "approved" and event.call_id is not None:
-                self._approved[event.call_id] = None
-                _bound(self._approved)
+                if event.decided_by not in ("policy", "judge", "system"):
+                    self._approved[event.call_id] = None
+                    _bound(self._approved)
+                    yield from self._approved_late(event.call_id)
+            case CapabilityLoaded():
+                self._is_loading = True
             case CompactionDone():
                 self._compacted = seq
             case ModelCallRequested() if event.purpose in ("main", "sub-agent", "unknown"):
                 yield from self._in_force(event, seq)
                 yield from self._instructed(event.system, seq)
+            case ModelCallAnswered():
+                self._wishes.offered("\n".join(self._reader.words(event.message))[-_LONGEST:])
             case ContextInjected():
                 yield from self._instructed(event.message, seq)
+            case MessageReceived() if event.origin == "human":
+                self._said(event.message)
             case MessageReceived() if event.origin in ("file", "schedule"):
+                if event.origin == "schedule":
+                    self._said(event.message)
                 yield from self._instructed(event.message, seq)
             case ToolCallRequested():
                 self._open[event.call_id] = event, seq
                 _bound(self._open)
             case ToolCallSettled() if event.call_id in self._open:
                 call, at = self._open.pop(event.call_id)
-                if event.outcome not in ("denied", "not_started"):
-                    self._acted(call, at)
-                self._hear(event.result, seq)
+                yield from self._settled(call, event, at, seq)
             case _:
                 pass
 
+    def _said(self, message: ContentRef) -> None:
+        text = "\n".join(self._reader.words(message))[:_LONGEST]
+        self._wishes.said(text)
+        self._memory.said(text)
+
     def end(self) -> Iterator[Found]:
         """Each change with all that it let through."""
-        return map(self._found, self._changes)
+        return (made.found() for made in self._changes)
 
     # -- artifacts ---------------------------------------------------------------------------------------------
 
@@ -141,13 +146,25 @@ class Watch:
             return
         if event.call_id is not None and event.call_id in self._approved:
             return
+        name = event.artifact.removeprefix("file:")
+        if event.kind == "memory" and event.content is not None:
+            yield from self._memory.wrote(self._reader.words(event.content), seq)
+        wish = self._wishes.on(name)
+        if wish == "asked" or self._is_asked_for(name):
+            return
         cause, by = self._cause(event.artifact)
         if event.cause == "agent":
             cause = "the agent itself"
         if cause == "nobody can say what" and event.kind in _VOLATILE:
             return  # a server that offers other tools than before is no act of the agent
-        change = compare(self._content(old), self._reader.value(event.content))
-        yield from self._raise(event.artifact, seq, None if known is None else known[1], cause, change, by)
+        change = compare(content_of(self._reader, old), self._reader.value(event.content))
+        if self._is_known_act(event.artifact, change, seq):
+            return
+        before = None if known is None else known[1]
+        made = Mutation(event.artifact, seq, cause, change, (before, by), _NOTES[wish])
+        if event.kind == "memory":
+            made.most = "info" if change.direction != "weaker" else "high"
+        yield from self._raise(made)
 
     def _in_force(self, event: ModelCallRequested, seq: int) -> Iterator[Found]:
         for part in event.artifacts:
@@ -156,21 +173,62 @@ class Watch:
             self._know(part.artifact, part.digest, seq)
             if known is None or known[0] == part.digest or part.digest in versions:
                 continue  # the first, the same, or one of before: several agents take turns
-            new = self._content(part.digest)
+            new = content_of(self._reader, part.digest)
             old, before = self._most_like(versions, new) if new is not None else (known[0], known[1])
             if old is None:
                 continue  # so little in common that it is another agent's
             cause, by = self._cause(part.artifact)
-            change = Change("unknown") if new is None else compare(self._content(old), new)
+            change = Change("unknown") if new is None else compare(content_of(self._reader, old), new)
             if part.artifact.startswith("tool:") and change.direction == "neutral":
                 continue
-            yield from self._raise(part.artifact, seq, before, cause, change, by)
+            if self._is_known_act(part.artifact, change, seq) or self._is_asked_for(part.artifact):
+                continue
+            yield from self._raise(Mutation(part.artifact, seq, cause, change, (before, by)))
+        yield from self._more_tools(event, seq)
+
+    def _is_known_act(self, artifact: str, change: Change, seq: int) -> bool:
+        """Whether a call that changed this was told already; what shows now tells more of it."""
+        name = artifact.partition(":")[2] or artifact
+        for made in reversed(self._changes):
+            is_open = made.change.direction == "unknown"
+            is_same = same_file(made.artifact.removeprefix("file:"), name) or (
+                artifact == "system_prompt"
+                and (is_open or bool(set(made.change.loosened) & set(change.loosened)))
+            )
+            if made.call_id is not None and is_same:
+                if is_open or change.loosened:
+                    made.change = change
+                made.seen = (*made.seen, seq)
+                return True
+        return False
+
+    def _is_asked_for(self, artifact: str) -> bool:
+        """Whether the last call that changed it did so at a person's word."""
+        name = artifact.partition(":")[2] or artifact
+        for path, is_asked in reversed(self._governed.items()):
+            if same_file(path, name) or artifact == "system_prompt":
+                return is_asked
+        return False
+
+    def _more_tools(self, event: ModelCallRequested, seq: int) -> Iterator[Found]:
+        """Tools that the model is offered now and was not before, by the same prompt, and that nothing had loaded."""
+        names = {part.artifact for part in event.artifacts if part.artifact.startswith("tool:")}
+        new = sorted(one.removeprefix("tool:") for one in names - self._tools)
+        is_same_agent = "system_prompt" in self._known and not any(
+            part.artifact == "system_prompt" for part in event.artifacts
+        )
+        is_grown = bool(self._tools) and bool(new) and is_same_agent and not self._is_loading
+        self._tools |= set(list(names)[:_MOST])
+        self._is_loading = False
+        if is_grown:
+            change = Change("weaker", tuple(new))
+            yield from self._raise(Mutation("tools", seq, "nobody can say what", change, most="low"))
 
     def _most_like(self, versions: OrderedDict[str, int], new: Any) -> tuple[str | None, int]:
         """The version of before that a new one was made from."""
         best: tuple[float, str | None, int] = (_ALIKE, None, 0)
         for digest, seq in versions.items():
-            alike = likeness(self._content(digest), new)
+            alike = likeness(content_of(self._reader, digest), new)
             if alike >= best[0]:
                 best = alike, digest, seq
         return best[1], best[2]
@@ -186,19 +244,6 @@ class Watch:
         versions[digest] = seq
         _bound(versions, _VERSIONS)
 
-    def _content(self, digest: str | None) -> Any:
-        """Content by its digest alone: as JSON where it is such."""
-        if digest is None:
-            return None
-        content = self._reader.content(digest)
-        if content is None:
-            return None
-        text = content.decode("utf-8", "replace")
-        if text[:1] in '{["':
-            value = self._reader.value(ContentRef(digest=digest, size=len(content), kind="json"))
-            return text if value is None else value
-        return text
-
     def _cause(self, artifact: str) -> tuple[str, int | None]:
         """By whose act it changed, and the record that shows it."""
         name = artifact.partition(":")[2] or artifact
@@ -213,127 +258,131 @@ class Watch:
                 return "a compaction", self._compacted
         return "nobody can say what", None
 
-    def _raise(
-        self, artifact: str, seq: int, before: int | None, cause: str, change: Change, by: int | None
-    ) -> Iterator[Found]:
-        made = _Change(artifact, seq, before, cause, change, by)
-        if len(self._changes) < _MOST:
+    def _raise(self, made: Mutation) -> Iterator[Found]:
+        if len(self._changes) < _MOST_CHANGES:
             self._changes.append(made)
-        yield self._found(made)
+        yield made.found()
 
     def _mode(self, event: ModeChanged, seq: int) -> Iterator[Found]:
         if event.cause == "agent" and relaxes(event):
             change = Change("weaker", (f"mode {event.new}",))
-            made = _Change(f"mode:{event.mode}", seq, None, "the agent itself", change)
-            if len(self._changes) < _MOST:
-                self._changes.append(made)
-            yield self._found(made)
-
-    def _found(self, made: _Change) -> Found:
-        message = (
-            f"{made.artifact} changed without an authorising event, by {made.cause};"
-            f" its rules are {_DIRECTIONS[made.change.direction]}"
-        )
-        if made.change.loosened:
-            some = "; ".join(_short(one) for one in made.change.loosened[:3])
-            message += f" ({some})"
-        if made.count:
-            calls = ", ".join(f"seq {seq} {tool}" for seq, tool in made.through)
-            were = "call was" if made.count == 1 else "calls were"
-            message += f"; {made.count} later {were} allowed only because of it: {calls}"
-        seen = (made.before, made.by, *(seq for seq, _ in made.through))
-        witnesses = tuple(one for one in seen if one is not None)
-        severity = _SEVERITY[made.change.direction]
-        if made.count and severity == "high":
-            severity = "critical"
-        return Found(
-            made.seq,
-            message,
-            witnesses,
-            severity=severity,
-            part="mutation",
-            key=f"{made.artifact} {made.seq}",
-        )
+            yield from self._raise(Mutation(f"mode:{event.mode}", seq, "the agent itself", change))
 
     # -- what happens afterwards ---------------------------------------------------------------------------------
 
-    def _acted(self, call: ToolCallRequested, seq: int) -> None:
+    def _settled(
+        self, call: ToolCallRequested, event: ToolCallSettled, seq: int, ended: int
+    ) -> Iterator[Found]:
         arguments = self._reader.value(call.arguments)
-        for touch in touches(call.tool, arguments):
-            self._wrote.pop(touch.path, None)
-            self._wrote[touch.path] = seq
-            _bound(self._wrote)
-            if control_of(touch.path) == "instructions" or _MEMORY & set(words_of(touch.path)):
-                self._remember([touch.content], seq)
-        if _MEMORY & set(words_of(call.tool)):
-            self._remember(texts_in(arguments), seq)
-        text = self._reader.text(call.arguments)[:_LONGEST_MEMORY]
-        for made in self._changes:
-            if made.seq < seq and self._is_let_through(made, call, arguments, text):
-                made.count += 1
-                if len(made.through) < _SHOWN:
-                    made.through.append((seq, call.tool))
+        texts = self._reader.words(event.result)[:200]
+        text = self._reader.text(call.arguments)[:_LONGEST]
+        script = shell_command(call.tool, arguments)
+        is_file_tool = script is None
+        is_done = event.outcome not in ("denied", "not_started") and not (
+            event.outcome == "failed" and is_file_tool
+        )
+        script = None if script is None else self._sources.opened(script)
+        changed = touches(call.tool, arguments, script) if is_done else []
+        if is_done:
+            yield from self._memory.acted(call.tool, text, seq)
+        for made in self._changes if is_done and call.call_id not in self._approved else ():
+            made.passes(call, seq, arguments, text)
+        for touch in changed:
+            yield from self._touched(call, touch, event, seq)
+            self._sources.wrote(touch.path, touch.content if touch.is_whole else None)
+        if is_memory(call.tool) and is_done:
+            yield from self._memory.wrote(texts_in(arguments), seq)
+        said = shown(call.tool, arguments, max(texts, key=len, default="")) if not changed else None
+        if said is not None and control_of(said[0]) is not None:
+            self._texts.seen(*said)
+            self._completed(*said, ended)
+        if is_memory(call.tool) or (said is not None and is_memory(said[0])):
+            self._memory.recalled(texts, ended)
+        else:
+            self._memory.heard(texts, ended, is_local=is_local(call.tool, arguments))
+        if _FINDS_TOOLS.search(call.tool):
+            self._is_loading = True  # what it found is offered from now on
 
-    def _is_let_through(self, made: _Change, call: ToolCallRequested, arguments: Any, text: str) -> bool:
-        """Whether a call would have been asked about, or refused, under the version before the change."""
-        if call.call_id in self._approved or not made.change.loosened:
-            return False
-        if any(one.startswith("mode ") for one in made.change.loosened):
-            return classify(call.tool, arguments, declared=call.effect_class).effect_class != "read"
-        return lets_through(made.change.loosened, call.tool, text) is not None
+    def _touched(
+        self, call: ToolCallRequested, touch: Touch, event: ToolCallSettled, seq: int
+    ) -> Iterator[Found]:
+        """A call changed a file; one that governs the agent, and that no person had asked to change, is a mutation."""
+        self._wrote.pop(touch.path, None)
+        self._wrote[touch.path] = seq
+        _bound(self._wrote)
+        control = control_of(touch.path)
+        is_note = is_memory(touch.path)
+        if control == "instructions" or is_note:
+            yield from self._memory.wrote([touch.content or ""], seq)
+        if control is None or (control == "control" and not _GOVERNS.search(touch.path)):
+            return
+        old, new = self._texts.rewritten(touch, self._reader.value(event.details))
+        if old is None:
+            old = self._in_ledger(touch.path)
+        wish = self._wishes.on(touch.path)
+        is_asked = wish == "asked" or call.call_id in self._approved
+        self._governed.pop(touch.path, None)
+        self._governed[touch.path] = is_asked
+        _bound(self._governed)
+        if old == new and touch.how == "write" and new is not None:
+            return
+        change = compared(old, new)
+        is_beyond = (
+            wish == "asked"
+            and control == "instructions"
+            and self._wishes.is_only_to_add()
+            and any(rule in str(old) for rule in change.loosened)
+        )
+        if is_asked and (not is_beyond or call.call_id in self._approved):
+            return
+        if touch.how in ("delete", "disarm") and change.direction != "weaker":
+            change = Change("weaker", (f"{touch.path} itself",))
+        cause = f"the agent's own {call.tool}"
+        made = Mutation(f"file:{touch.path}", seq, cause, change, (), _NOTES[wish], call_id=call.call_id)
+        if is_beyond:
+            made.most, made.note = "medium", "; a person had asked to add to it"
+        elif is_note and change.direction != "weaker":
+            made.most = "info"
+        yield from self._raise(made)
+
+    def _approved_late(self, call_id: str) -> Iterator[Found]:
+        """A source may tell of a person's yes after the call that it was for."""
+        for made in [one for one in self._changes if one.call_id == call_id]:
+            self._changes.remove(made)
+            self._governed[made.artifact.removeprefix("file:")] = True
+            made.most, made.note, made.count = "info", "; a person had approved the call", 0
+            yield made.found()
+
+    def _in_ledger(self, path: str) -> Any:
+        """What a governing artifact of this path said, by its digest."""
+        for artifact, (digest, _) in reversed(self._known.items()):
+            if same_file(artifact.partition(":")[2] or artifact, path):
+                return content_of(self._reader, digest)
+        return None
+
+    def _completed(self, path: str, text: str, seq: int) -> None:
+        """What a file says after a change of which the call did not tell."""
+        for made in reversed(self._changes):
+            if (
+                made.call_id is not None
+                and made.change.direction == "unknown"
+                and made.artifact == f"file:{path}"
+            ):
+                made.change = compared(None, text)
+                made.seen = (*made.seen, seq)
 
     # -- memory --------------------------------------------------------------------------------------------------
 
-    def _hear(self, reference: ContentRef | None, seq: int) -> None:
-        for text in self._reader.words(reference)[:200]:
-            for sentence in _sentences(text):
-                self._heard.setdefault(sentence, seq)
-        _bound(self._heard, 5000)
-
-    def _remember(self, texts: list[str], seq: int) -> None:
-        for text in texts:
-            for sentence in _sentences(text):
-                if _INSTRUCTS.search(sentence):
-                    self._remembered[sentence] = seq, sentence in self._heard
-        _bound(self._remembered)
-
     def _instructed(self, reference: ContentRef | None, seq: int) -> Iterator[Found]:
         """What the agent had written down comes back as an instruction."""
-        if not self._remembered or reference is None or reference.digest in self._shown:
+        if reference is None or reference.digest in self._shown:
             return
         self._shown[reference.digest] = None
         _bound(self._shown)
-        said = " ".join(" ".join(self._reader.words(reference)).lower().split())
-        for sentence, (at, is_heard) in list(self._remembered.items()):
-            if sentence not in said:
-                continue
-            del self._remembered[sentence]
-            source = " it had read it in the result of a tool;" if is_heard else ""
-            message = f"what the agent had written down now instructs it:{source} {_short(sentence)!r}"
-            severity: Severity = "high" if is_heard else "medium"
-            yield Found(seq, message, (at,), severity=severity, part="memory")
+        yield from self._memory.instructed(self._reader.words(reference), seq)
 
 
 start = Watch
-
-_DIRECTIONS = {
-    "weaker": "weaker now",
-    "stronger": "stronger now",
-    "neutral": "the same",
-    "unknown": "not comparable",
-}
-
-
-def _sentences(text: str) -> list[str]:
-    parts = (
-        " ".join(part.lower().split()).strip("-*#• .!") for part in _SENTENCE.split(text[:_LONGEST_MEMORY])
-    )
-    return [part for part in parts if len(part) >= 20]
-
-
-def _short(text: str) -> str:
-    shown = " ".join(text.split())
-    return shown if len(shown) <= 80 else f"{shown[:79]}…"
 
 
 def _bound(kept: OrderedDict[str, Any], most: int = _MOST) -> None:

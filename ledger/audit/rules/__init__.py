@@ -6,6 +6,7 @@ Python of a rule file is ever run. May import what `ledger.audit` may.
 
 from ledger.audit.rules.compiled import rules_detector
 from ledger.audit.rules.file import RuleSet, load_rules, read_rules
-from ledger.audit.rules.matching import Match, RuleFold
+from ledger.audit.rules.match import Match
+from ledger.audit.rules.matching import RuleFold
 
 __all__ = ["Match", "RuleFold", "RuleSet", "load_rules", "read_rules", "rules_detector"]

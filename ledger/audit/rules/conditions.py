@@ -8,14 +8,24 @@ values that are nested too deep for the library never reach it; and of a record 
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple
 
 import cel
-import re2
 from cel.stdlib import STDLIB_FUNCTIONS
 
+from ledger.audit.rules.closures import Bound
 from ledger.audit.rules.expressions import ABSENT, Field, needs_all, patterns_in, pieces_of, written
+from ledger.audit.rules.native import build
+from ledger.audit.rules.values import (
+    NO_ANSWER,
+    ConditionError,
+    matches,
+    of_texts_alone,
+    pattern_of,
+    size,
+    sound,
+)
 
 DEEPEST = 64
 """Values nested deeper than this are not looked into: the library would recurse as deep as they are."""
@@ -31,37 +41,27 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 _BOUND = re.compile(r"\.\s*(?:all|exists|exists_one|filter|map)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _MOST_KNOWN = 4000
 _LONGEST_KNOWN = 300
+_LONGEST = 4000
 _TRUE, _FALSE = object(), object()  # as parts of a key: 1 and 0 are equal to True and False
 _UNREAD = object()
 _REASONS = (ValueError, RuntimeError, TypeError)
 logging.getLogger("cel").setLevel(logging.ERROR)  # it warns of each function that a value does not suit
 
 
-class ConditionError(Exception):
-    """An expression is none, or names what is not there."""
-
-
-NO_ANSWER = object()
-"""An expression has no value for this record: a field is absent, or of another type than it expects."""
-
-
-class Bound(Protocol):
-    """The records of earlier steps, by the names of these."""
-
-    def __contains__(self, name: object) -> bool:
-        """Whether a step of that name has come."""
-
-    def at(self, field: Field) -> Any:
-        """A field of such a record; ABSENT where there is none."""
-
-
 class Condition:
     """One expression, compiled once: what it reads of a record is handed to it field by field."""
 
-    def __init__(self, text: str, names: Collection[str], steps: Collection[str] = ()) -> None:
-        """`names` are the variables that may stand in it, `steps` those of earlier steps. Raises ConditionError."""
+    def __init__(
+        self, text: str, names: Collection[str], steps: Collection[str] = (), *, is_native: bool = True
+    ) -> None:
+        """`names` are the variables that may stand in it, `steps` those of earlier steps. Raises ConditionError.
+
+        Not native: the library works it out in any case.
+        """
         self.text = text
         """As it was written."""
+        if len(text) > _LONGEST:  # the library recurses: what is much longer would end the process
+            raise ConditionError(f"expected at most {_LONGEST} characters, found {len(text)}")
         program = _compiled(text)
         bound = set(_BOUND.findall(text))
         self.reads = frozenset(program.variables()) - bound.difference(names, steps) - _SPACES - _TYPES
@@ -78,7 +78,7 @@ class Condition:
         self.pieces = tuple(pieces_of(text, self.reads))
         """Its text, taken apart."""
         for pattern in patterns_in(self.pieces):
-            _compiled_pattern(cel.compile(pattern).execute())
+            pattern_of(cel.compile(pattern).execute())
         fields = {piece.field for piece in self.pieces if piece.field is not None}
         self._fields = tuple((field, field.own) for field in sorted(fields))
         flat = written(self.pieces, {}, _RENAMED)
@@ -94,6 +94,8 @@ class Condition:
         """What the library has to hold for it."""
         self._only = self._fields[0] if len(self._fields) == 1 and not self.earlier else None
         self._known: dict[Any, Any] = {}
+        self.native = build(text, self.reads.difference(self.earlier), self.earlier) if is_native else None
+        """It as a closure; None where the library works it out."""
 
     @property
     def is_constant_but_no_truth(self) -> bool:
@@ -108,6 +110,8 @@ class Condition:
 
     def value(self, scope: "Scope", bound: Bound | None = None) -> Any:
         """What it comes to; NO_ANSWER where it has none."""
+        if self.native is not None:
+            return self.native(scope.values, bound, None)
         if self._only is not None:
             return self._of_one(scope, *self._only)
         values: list[Any] = []
@@ -198,9 +202,11 @@ class Prefilter:
 
     @classmethod
     def of(cls, condition: Condition | None, key: str) -> "Prefilter | None":
-        """It, where a condition reads one field of one earlier step, and nothing that comes to it later."""
+        """It, where a condition is not native, and reads one field of one earlier step that does not change later."""
         field = None if condition is None else condition.only_field
-        if condition is None or field is None or field.path[:1] in ((), ("result",)):
+        if condition is None or condition.native is not None:
+            return None
+        if field is None or field.path[:1] in ((), ("result",)):
             return None
         return cls(condition, field, key)
 
@@ -247,7 +253,7 @@ class Held:
         try:
             self._context.add_variable(name, value)
         except _REASONS:  # half of a character that takes two: the library has no such texts
-            self._context.add_variable(name, _sound(value))
+            self._context.add_variable(name, sound(value))
 
     def run(self, program: cel.Program) -> Any:
         """What a program comes to; NO_ANSWER where it has no value."""
@@ -265,7 +271,8 @@ class Scope:
     def __init__(self) -> None:
         self.turn = 0
         """Counts the records."""
-        self._values: Mapping[str, Any] = {}
+        self.values: Mapping[str, Any] = {}
+        """Of the record."""
         self.fields: dict[str, Any] = {}
         """Fields of the record that were read."""
         self._held: dict[Holding, Held] = {}
@@ -273,14 +280,15 @@ class Scope:
     def turn_to(self, values: Mapping[str, Any]) -> None:
         """The next record's variables; looked up only when they are read."""
         self.turn += 1
-        self._values = values
-        self.fields.clear()
+        self.values = values
+        if self.fields:
+            self.fields.clear()
 
     def field(self, field: Field, own: str) -> Any:
         """A field of the record; ABSENT where there is none."""
         found = self.fields.get(own, _UNREAD)
         if found is _UNREAD:
-            found = self.fields[own] = field.of(self._values[field.root])
+            found = self.fields[own] = field.of(self.values[field.root])
         return found
 
     def held(self, holding: Holding) -> Held:
@@ -321,35 +329,28 @@ def _original(field: Field) -> str:
     return f"has({names})" if field.asked == "has" else names
 
 
-@lru_cache(maxsize=256)
-def _compiled_pattern(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        told = error.args[0]
-        if isinstance(told, bytes):
-            told = told.decode(errors="replace")
-        raise ConditionError(f"no regular expression of RE2: {told}") from error
+def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as the library wants it: what has no answer is an error."""
+
+    def run(*given: Any) -> Any:
+        found = function(*given)
+        if found is NO_ANSWER:
+            raise TypeError("not for such values")
+        return found
+
+    return run
 
 
-def _matches(text: str, pattern: str) -> bool:
-    """`matches` of the language: the library compiles the pattern anew for every text."""
-    return _compiled_pattern(pattern).search(text) is not None
-
-
-_RENAMED = {"matches": "matches_of_re2"}
-_FUNCTIONS = {**STDLIB_FUNCTIONS, _RENAMED["matches"]: _matches}
-_ADDED: dict[str, list[str]] = {"matches": [_RENAMED["matches"]]}
+_RENAMED = {"matches": "matches_of_re2", "size": "size_in_characters"}
+_FUNCTIONS = {
+    **STDLIB_FUNCTIONS,
+    **{
+        name: _strict(partial(of_texts_alone, STDLIB_FUNCTIONS[name]))
+        for name in ("join", "lowerAscii", "upperAscii")
+    },
+    _RENAMED["matches"]: _strict(matches),
+    _RENAMED["size"]: _strict(size),
+}
+_ADDED: dict[str, list[str]] = {name: [renamed] for name, renamed in _RENAMED.items()}
 for _full in STDLIB_FUNCTIONS:
     _ADDED.setdefault(_full.rpartition(".")[2], []).append(_full)  # a program names `math.abs` as `abs`
-
-
-def _sound(value: Any) -> Any:
-    """A shallow value without halves of characters."""
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_sound(one) for one in value]
-    return {_sound(name): _sound(one) for name, one in value.items()} if isinstance(value, dict) else value

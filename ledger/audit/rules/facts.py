@@ -1,14 +1,16 @@
 """What conditions may read of a record: looked up when something reads it, once for all rules."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any
 
 from ledger.audit.reader import Reader
-from ledger.audit.rules.conditions import DEEPEST, Bound, Condition, Prefilter, Scope, is_shallow
+from ledger.audit.rules.closures import Bound
+from ledger.audit.rules.conditions import DEEPEST, Condition, Prefilter, Scope, is_shallow
 from ledger.audit.rules.expressions import ABSENT
-from ledger.audit.rules.flow import values_in
-from ledger.effects.classes import Effect, classify, command_in, inferred_class
-from ledger.events import ContentRef, Record
+from ledger.audit.rules.flow import values_among
+from ledger.effects.classes import Effect, class_by_name, classify, command_in
+from ledger.events import ContentRef, Event, Record
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled
 
 MISSING_ARGUMENTS = "arguments"
@@ -30,9 +32,11 @@ class Call:
     """One tool call, as far as its records have been seen."""
 
     __slots__ = (
+        "_class",
         "_decoded",
         "_effect",
         "_reader",
+        "argument_values",
         "arguments",
         "call_id",
         "declared",
@@ -54,13 +58,21 @@ class Call:
         self.has_run = False
         self.result: ContentRef | None = None
         self.flow: set[str] | None = None
+        self.argument_values: set[str] | None = None
         self._reader = reader
         self._effect: Effect | None = None
+        self._class: str | None = None
         self._decoded: Any = _NOT_THERE
 
     def effect(self) -> str:
         """Its effect class, declared or inferred."""
-        return self.declared or inferred_class(self.tool, self._arguments())
+        if self._class is None:
+            self._class = self.declared or (
+                class_by_name(self.tool, self._arguments()) if self._effect is None else None
+            )
+            if self._class is None:
+                self._class = self._inferred().effect_class
+        return self._class
 
     def target(self) -> str:
         """What it is about, such as a path or an address; empty where nothing says."""
@@ -123,14 +135,13 @@ class Call:
         return {name: self.part(name) for name in _PARTS}
 
 
-class Facts(Mapping[str, Any]):
-    """The variables of one record, and of the call that it is about."""
+class Facts(dict[str, Any]):
+    """The variables of one record, and of the call that it is about: those that were read."""
 
     def __init__(self, scope: Scope) -> None:
+        super().__init__()
         self._scope = scope
         self._verdicts: dict[Condition, bool] = {}
-        self._values: dict[str, Any] = {}
-        self._flow: set[str] | None = None
         self.missing: set[str] = set()
         """What was read and is not there."""
         self.record: Record
@@ -139,24 +150,17 @@ class Facts(Mapping[str, Any]):
     def turn_to(self, record: Record, call: Call | None) -> "Facts":
         """The next record."""
         self.record, self.call = record, call
-        self._verdicts.clear()
-        self._values.clear()
-        self.missing.clear()
-        self._flow = None
+        self.clear()
+        if self._verdicts:
+            self._verdicts.clear()
+        if self.missing:
+            self.missing.clear()
         self._scope.turn_to(self)
         return self
 
-    def __getitem__(self, name: str) -> Any:
-        found = self._values.get(name, _NOT_THERE)
-        if found is _NOT_THERE:
-            found = self._values[name] = self._look_up(name)
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = self._look_up(name)
         return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
 
     def _look_up(self, name: str) -> Any:
         call, event = self.call, self.record.event
@@ -172,7 +176,7 @@ class Facts(Mapping[str, Any]):
             case "actor" if self.record.actor is not None:
                 return self.record.actor.kind
             case "event":
-                return event.model_dump(mode="json")
+                return _fields_of(event)
             case "outcome" if isinstance(event, ToolCallSettled):
                 return event.outcome
         return None
@@ -186,12 +190,20 @@ class Facts(Mapping[str, Any]):
 
     def arguments_flow(self) -> set[str]:
         """The values of its arguments that can be followed."""
-        if self._flow is None:
-            self._flow = values_in(self["args"])
-        return self._flow
+        call = self.call
+        if call is None:
+            return set()
+        found = call.argument_values
+        if found is None:
+            found = values_among(self["args"])
+            if call.arguments.size <= _LARGEST_KEPT and not self.missing:
+                call.argument_values = found
+        return found
 
     def answer(self, condition: Condition, bound: Bound | None = None) -> Any:
         """What an expression comes to; NO_ANSWER where it has no value."""
+        if condition.native is not None:
+            return condition.native(self, bound, None)
         return condition.value(self._scope, bound)
 
     def excludes_all(
@@ -202,9 +214,20 @@ class Facts(Mapping[str, Any]):
 
     def holds(self, condition: Condition, bound: Bound | None = None) -> bool:
         """Whether a condition is true; one without an answer is not."""
+        if condition.native is not None:
+            return condition.native(self, bound, None) is True
         if bound and condition.earlier:
             return condition.value(self._scope, bound) is True
         found = self._verdicts.get(condition)
         if found is None:
             found = self._verdicts[condition] = condition.value(self._scope) is True
         return found
+
+
+def _fields_of(event: Event) -> dict[str, Any]:
+    """The fields of an event; an amount of money is a number, whatever is stored."""
+    told = event.model_dump(mode="json")
+    for name, value in event:
+        if isinstance(value, Decimal):
+            told[name] = int(value) if value == value.to_integral_value() else float(value)
+    return told

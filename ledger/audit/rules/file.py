@@ -6,32 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from ledger.audit.rules.conditions import Condition, ConditionError
+from ledger.audit.rules.conditions import Condition
+from ledger.audit.rules.values import ConditionError
 from ledger.audit.rules.words import Pattern, Rule, RulesFile, Step
+from ledger.effects.yaml_file import Where, YamlFile, text_of
 from ledger.errors import InputError
 
-_LARGEST = 1_000_000
-_DEEPEST = 20
 _LONGEST_SHOWN = 100
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
-_EXPECTED = {
-    "model_type": "words and what they are set to",
-    "tuple_type": "a list",
-    "too_short": "at least one",
-    "string_type": "a text",
-    "string_too_short": "a text that is not empty",
-    "string_pattern_mismatch": "a name of small letters, digits and _ that begins with a letter",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a number",
-}
 _OF_CALLS = (
     "tool",
     "args",
@@ -47,9 +31,6 @@ _OF_CALLS = (
 )
 _OF_RESULTS = (*_OF_CALLS, "outcome", "result")
 _OF_EVENTS = ("event", "agent", "actor", "seq")
-
-Where = tuple[str | int, ...]
-"""A place in the file: the keys and numbers that lead to it."""
 
 
 @dataclass(frozen=True)
@@ -74,19 +55,7 @@ class RuleSet:
 
 def load_rules(path: Path) -> RuleSet:
     """Read a file. Raises InputError that names the line, what was expected and what was found."""
-    try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise InputError(f"{path}:1: expected rules of at most {_LARGEST} bytes, found {size}")
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: expected UTF-8, found the byte {raw[error.start]:#04x}") from error
-    return read_rules(path.stem, text, str(path))
+    return read_rules(path.stem, text_of(path), str(path))
 
 
 def read_rules(name: str, text: str, place: str) -> RuleSet:
@@ -97,116 +66,39 @@ def read_rules(name: str, text: str, place: str) -> RuleSet:
         )
     reading = _Reading(place)
     value = reading.value(text)
+    if value is None:
+        raise InputError(f"{place}:1: expected rules, found nothing")
     try:
         file = RulesFile.model_validate(value)
     except ValidationError as error:
         raise reading.wrong(error) from error
+    if empty := _empty(value):
+        told = f"expected something after {empty[-1]!r}, found nothing"  # a condition that is missing matches all
+        raise InputError(f"{place}:{reading.line(empty)}: {told}")
     for number, rule in enumerate(file.rules):
         reading.compile(rule, ("rules", number))
     return RuleSet(name, file, text, place, reading.conditions)
 
 
-class _Reading:
+def _empty(value: Any) -> Where:
+    """Where a word has nothing after it; () where none has."""
+    waiting: list[tuple[Where, Any]] = [((), value)]
+    while waiting:
+        where, one = waiting.pop()
+        if one is None:
+            return where
+        if isinstance(one, dict | list):
+            inside = one.items() if isinstance(one, dict) else enumerate(one)
+            waiting += [((*where, name), part) for name, part in reversed(list(inside))]
+    return ()
+
+
+class _Reading(YamlFile):
     """One file: its value, the line of each of its parts, its conditions."""
 
     def __init__(self, place: str) -> None:
-        self._place = place
-        self._lines: dict[Where, int] = {}
+        super().__init__(place)
         self.conditions: dict[str, Condition] = {}
-
-    def value(self, text: str) -> Any:
-        """The file as plain values."""
-        try:
-            loader = yaml.SafeLoader(text)
-        except yaml.reader.ReaderError as error:
-            line = text.count("\n", 0, error.position) + 1
-            found = (
-                f"the character {chr(error.character)!r}" if isinstance(error.character, int) else str(error)
-            )
-            raise InputError(f"{self._place}:{line}: expected YAML, found {found}") from error
-        try:
-            node = loader.get_single_node()
-            if node is None:
-                raise InputError(f"{self._place}:1: expected rules, found nothing")
-            return self._plain(loader, node, (), [])
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = 1 if mark is None else mark.line + 1
-            problem = getattr(error, "problem", None) or str(error)
-            raise InputError(f"{self._place}:{line}: expected YAML, found an error: {problem}") from error
-        except RecursionError:
-            raise InputError(f"{self._place}:1: expected rules, found something nested too deep") from None
-        finally:
-            loader.dispose()
-
-    def _plain(self, loader: yaml.SafeLoader, node: yaml.Node, where: Where, above: list[yaml.Node]) -> Any:
-        line = node.start_mark.line + 1
-        self._lines.setdefault(where, line)
-        if len(above) > _DEEPEST or node in above:
-            raise InputError(f"{self._place}:{line}: expected rules, found something nested too deep")
-        if len(self._lines) > _LARGEST // 10:
-            raise InputError(f"{self._place}:{line}: expected a file without so many repeated parts")
-        below = [*above, node]
-        if isinstance(node, yaml.SequenceNode):
-            return [
-                self._plain(loader, one, (*where, number), below) for number, one in enumerate(node.value)
-            ]
-        if isinstance(node, yaml.MappingNode):
-            found: dict[str, Any] = {}
-            for key, one in node.value:
-                if not isinstance(key, yaml.ScalarNode):
-                    raise InputError(
-                        f"{self._place}:{key.start_mark.line + 1}: expected a word, found a {key.id}"
-                    )
-                name = str(key.value)
-                if name in found:
-                    raise InputError(
-                        f"{self._place}:{key.start_mark.line + 1}: {name!r} stands there for the second time"
-                    )
-                self._lines[(*where, name)] = key.start_mark.line + 1
-                found[name] = self._plain(loader, one, (*where, name), below)
-            return found
-        if node.tag == _TIMESTAMP:
-            return node.value  # no rule is about a day: it is a text
-        try:
-            return loader.construct_object(node)
-        except (ValueError, OverflowError) as error:
-            told = str(node.value)[:_LONGEST_SHOWN]
-            raise InputError(f"{self._place}:{line}: expected a value, found {told!r}: {error}") from error
-
-    def line(self, where: Where) -> int:
-        """The line of a place, or of what it would be in."""
-        while where and where not in self._lines:
-            where = where[:-1]
-        return self._lines.get(where, 1)
-
-    def wrong(self, error: ValidationError) -> InputError:
-        """The first thing that is wrong, in words."""
-        errors = error.errors()
-        # a word that is misspelt is missed as well: it is told first
-        first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
-        where = tuple(first["loc"]) + first.get("ctx", {}).get("where", ())
-        told = ".".join(str(step + 1) if isinstance(step, int) else step for step in where)
-        found = first["input"]
-        message = first["msg"].removeprefix("Value error, ")
-        match first["type"]:
-            case "extra_forbidden":
-                message = f"expected a known word, found {str(where[-1])!r}"
-            case "missing":
-                message = f"expected {where[-1]!r}, found none"
-            case "value_error" | "rule":
-                pass
-            case "literal_error":
-                message = f"expected {first['ctx']['expected']}, found {str(found)[:_LONGEST_SHOWN]!r}"
-            case "greater_than" | "greater_than_equal" as least:
-                bound = "more than" if least == "greater_than" else "at least"
-                number = next(iter(first["ctx"].values()))
-                message = f"expected a number of {bound} {number:g}, found {str(found)[:_LONGEST_SHOWN]!r}"
-            case name if name in _EXPECTED:
-                message = f"expected {_EXPECTED[name]}, found {str(found)[:_LONGEST_SHOWN]!r}"
-            case _:
-                message = f"{message[0].lower()}{message[1:]}, found {str(found)[:_LONGEST_SHOWN]!r}"
-        return InputError(f"{self._place}:{self.line(where)}: {told + ': ' if told else ''}{message}")
 
     def compile(self, rule: Rule, where: Where) -> None:
         """Compile all conditions of a rule."""
@@ -220,7 +112,7 @@ class _Reading:
             if step.name is not None:
                 if step.name in (*_OF_RESULTS, "event"):
                     raise InputError(
-                        f"{self._place}:{self.line((*at, 'as'))}: as: expected a name of its own, found {step.name!r}"
+                        f"{self.place}:{self.line((*at, 'as'))}: as: expected a name of its own, found {step.name!r}"
                     )
                 named.append(step.name)
 
@@ -235,7 +127,7 @@ class _Reading:
         except ConditionError as error:
             found = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
             raise InputError(
-                f"{self._place}:{self.line(where)}: {where[-1]}: expected a CEL expression, found {found!r}: {error}"
+                f"{self.place}:{self.line(where)}: {where[-1]}: expected a CEL expression, found {found!r}: {error}"
             ) from error
 
 

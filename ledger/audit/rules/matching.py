@@ -1,7 +1,7 @@
 """Holds the records of one session against rules, one pass, bounded memory."""
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from math import isfinite
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
-from ledger.audit.rules.conditions import NO_ANSWER, Condition, Scope
+from ledger.audit.rules.closures import Run
+from ledger.audit.rules.conditions import Condition, Scope
 from ledger.audit.rules.facts import (
     MISSING_ARGUMENTS,
     MISSING_RESULT,
@@ -17,10 +18,12 @@ from ledger.audit.rules.facts import (
     Call,
     Facts,
 )
-from ledger.audit.rules.flow import Tainted, values_in
+from ledger.audit.rules.flow import Tainted, values_among, values_in
+from ledger.audit.rules.match import Match, Told
 from ledger.audit.rules.places import Place, is_within, seconds_of
 from ledger.audit.rules.plan import Entry, Plans, Stage, Test
 from ledger.audit.rules.tracks import Bound, Progress, Track
+from ledger.audit.rules.values import NO_ANSWER
 from ledger.audit.rules.words import Rule
 from ledger.events import Record
 from ledger.events.input import MessageReceived
@@ -28,54 +31,42 @@ from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCall
 
 _MOST_OPEN = 1000
 _MOST_TOOLS = 10_000
-_LONGEST_NAME = 100
 _MANY = 3
-_MOST_TOLD = 1000
-_MOST_WITNESSES = 50
 _ACTED = ("returned", "failed", "unknown")
 _CALL, _RAN, _RESULT, _RAN_AND_RESULT = ("call",), ("ran",), ("result",), ("ran", "result")
 _NEEDS = (("args", MISSING_ARGUMENTS), ("result", MISSING_RESULT))
 
 
-class Match(NamedTuple):
-    """A rule's last step came true."""
+class _Move(NamedTuple):
+    """A step of a rule that a record may be."""
 
-    rule: Rule
-    """The rule."""
+    number: int
+    """Its number in the rule."""
 
-    seq: int
-    """The record that did it."""
+    stage: Stage
+    """It."""
 
-    first: int
-    """The record with which it began: matches with the same beginning are one finding."""
+    waiting: deque[Track]
+    """The beginnings that wait for it; none for a first step, which waits for none."""
 
-    witnesses: tuple[int, ...]
-    """The records that made the steps."""
-
-    kind: str
-    """What the last step was: `call`, `ran`, `result`, or the name of an event."""
-
-    call_id: str | None
-    """The call that it was about."""
-
-    tools: tuple[tuple[str, int], ...]
-    """What the steps were: tools, or names of events, each with its seq."""
-
-    @property
-    def message(self) -> str:
-        """It in words."""
-        steps = ", then ".join(f"{_short(tool)} (seq {seq})" for tool, seq in self.tools)
-        return f"{self.rule.title}: {steps}"
+    condition: Run | None
+    """Its condition, where that is quickly told and the same for all of them."""
 
 
 class _Watch(NamedTuple):
-    """What a kind of record and a tool have to be held against."""
+    """What a sort of record has to be held against, of one rule."""
 
     entry: Entry
-    """What of a rule."""
+    """What it is about."""
 
     progress: Progress
     """How far the rule has come."""
+
+    shuts_out: bool
+    """Whether it may be what must not come."""
+
+    moves: tuple[_Move, ...]
+    """The steps that it may be."""
 
 
 class RuleFold:
@@ -87,12 +78,12 @@ class RuleFold:
         self._progress = [Progress(plan) for plan in plans.plans]
         self._ends = [progress for progress in self._progress if progress.plan.absences]
         self._ending = [progress for progress in self._ends if progress.plan.reach is not None]
-        self._watching: dict[tuple[str, str], list[_Watch]] = {}
+        self._watching: dict[tuple[str, str, str], list[_Watch]] = {}
         self._facts = Facts(Scope())
         self._open: OrderedDict[str, Call] = OrderedDict()
         self._tainted = Tainted()
         self._calls = self._turns = 0
-        self._told: OrderedDict[tuple[str, int], Found] = OrderedDict()
+        self._told = Told()
         self.missing: Counter[tuple[str, str]] = Counter()
         """By rule and input: how often the rule could not tell because the record does not show it."""
         self.touched: set[str] = set()
@@ -102,37 +93,12 @@ class RuleFold:
 
     def take(self, record: Record) -> list[Found]:
         """One more record."""
-        return self._found(self.matches(record))
+        matches = self.matches(record)
+        return self._told.found(matches) if matches else []
 
     def end(self) -> list[Found]:
         """What is missing now that nothing more comes."""
-        return self._found(self.matches_at_end())
-
-    def _found(self, matches: Iterable[Match]) -> list[Found]:
-        return [found for match in matches if (found := self._told_of(match)) is not None]
-
-    def _told_of(self, match: Match) -> Found | None:
-        """What is new to tell of it."""
-        key = match.rule.name, match.first
-        before = self._told.pop(key, None)
-        if before is None:
-            found = Found(
-                match.seq,
-                match.message,
-                match.witnesses,
-                severity=match.rule.severity,
-                part=match.rule.name,
-                key=str(match.first),
-                level="action" if _is_of_one_action(match.rule) else "trajectory",
-            )
-        elif len(before.witnesses) >= _MOST_WITNESSES:
-            found = before
-        else:
-            found = before._replace(witnesses=tuple(sorted({*before.witnesses, *match.witnesses})))
-        self._told[key] = found
-        if len(self._told) > _MOST_TOLD:
-            self._told.popitem(last=False)
-        return None if found is before else found
+        return self._told.found(self.matches_at_end())
 
     # -- records --------------------------------------------------------------------------------------------
 
@@ -140,6 +106,7 @@ class RuleFold:
         """Rules that one more record completes."""
         event = record.event
         call: Call | None = None
+        outcome = ""
         kinds: tuple[str, ...]
         if isinstance(event, ToolCallRequested):
             call, kinds = self._asked(event, record.seq), _CALL
@@ -153,7 +120,8 @@ class RuleFold:
             kinds = () if call is None else _RESULT
             if call is not None:
                 call.result = event.result
-                if event.outcome in _ACTED and not call.has_run:
+                outcome = event.outcome
+                if outcome in _ACTED and not call.has_run:
                     kinds = _RAN_AND_RESULT
         else:
             kinds = (event.TYPE,)
@@ -169,20 +137,25 @@ class RuleFold:
                 found += self._expired(progress, place)
         facts: Facts | None = None
         for kind in kinds:
-            watches = self._watches(kind, "" if call is None else call.tool)
+            sort = kind, "" if call is None else call.tool, outcome
+            watches = self._watching.get(sort)
+            if watches is None:
+                watches = self._watches(sort)
             if watches:
                 place = place or self._place(record)
                 if facts is None:
                     facts = self._facts.turn_to(record, call)
-                for entry, progress in watches:
-                    if entry.absences or entry.guards:
+                for entry, progress, shuts_out, moves in watches:
+                    if shuts_out:
                         self._shut_out(entry, progress, facts, place)
-                    for number in entry.stages:
-                        if progress.tracks[number] if number else not progress.is_shut_for_good:
-                            match = self._step(progress, number, kind, facts, place)
+                    for number, stage, waiting, condition in moves:
+                        if waiting if number else not progress.is_shut_for_good:
+                            if condition and condition(facts, None, None) is not True and not facts.missing:
+                                continue  # by far the most usual case, at the least cost
+                            match = self._step(progress, number, stage, kind, facts, place)
                             if match is not None:
                                 found.append(match)
-        if call is not None and kinds and kinds[-1] == "result":
+        if self._plans.untrusted is not None and call is not None and kinds[-1:] == _RESULT:
             self._taint(call, record.seq)
         return found
 
@@ -190,15 +163,20 @@ class RuleFold:
         time = seconds_of(record.occurred_at) if self._plans.reads_times else None
         return Place(record.seq, self._calls, self._turns, time)
 
-    def _watches(self, kind: str, tool: str) -> list[_Watch]:
-        found = self._watching.get((kind, tool))
-        if found is None:
-            if len(self._watching) >= _MOST_TOOLS:
-                self._watching.clear()
-            entries = self._plans.entries(kind, tool)
-            found = [_Watch(entry, self._progress[entry.number]) for entry in entries]
-            self._watching[kind, tool] = found
+    def _watches(self, sort: tuple[str, str, str]) -> list[_Watch]:
+        if len(self._watching) >= _MOST_TOOLS:
+            self._watching.clear()
+        found = self._watching[sort] = [self._watch(entry) for entry in self._plans.entries(*sort)]
         return found
+
+    def _watch(self, entry: Entry) -> _Watch:
+        progress = self._progress[entry.number]
+        stages = progress.plan.stages
+        moves = tuple(
+            _Move(number, stages[number], progress.tracks[number], stages[number].quick_condition)
+            for number in entry.stages
+        )
+        return _Watch(entry, progress, bool(entry.absences or entry.guards), moves)
 
     def _asked(self, event: ToolCallRequested, seq: int) -> Call:
         call = self._open[event.call_id] = Call(event, seq, self._reader)
@@ -208,10 +186,15 @@ class RuleFold:
         return call
 
     def _taint(self, call: Call, seq: int) -> None:
-        untrusted = self._plans.untrusted
-        if self._plans.follows_values and untrusted is not None and untrusted.match(call.tool):
-            known = values_in(self._reader.value(call.arguments))
-            self._tainted.add(self._reader.value(call.result), seq, known)
+        if self._plans.is_untrusted(call.tool):
+            self._tainted.add(self._flow(call), seq)
+
+    def _flow(self, call: Call) -> set[str]:
+        """The values that came out of a call: those of its result that it had not asked with."""
+        if call.flow is None:
+            known = values_among(self._reader.value(call.arguments))
+            call.flow = values_in(self._reader.value(call.result)) - known
+        return call.flow
 
     def matches_at_end(self) -> Iterator[Match]:
         """Rules whose last absence lasted until the end. May be asked again."""
@@ -233,10 +216,13 @@ class RuleFold:
             elif progress.tracks[number]:
                 progress.drop(number, partial(self._is_so, guard, facts, rule))
 
-    def _step(self, progress: Progress, number: int, kind: str, facts: Facts, place: Place) -> Match | None:
+    def _step(
+        self, progress: Progress, number: int, stage: Stage, kind: str, facts: Facts, place: Place
+    ) -> Match | None:
         plan = progress.plan
-        stage = plan.stages[number]
         if stage.depends:
+            if not stage.step.counts:
+                progress.prune(number, place, stage.step.within)
             if not stage.test.is_about(facts) or self._is_excluded(progress, number, facts):
                 return None
         elif not self._is(stage.test, facts, plan.rule, None):
@@ -303,7 +289,9 @@ class RuleFold:
             if isinstance(told, bool) or not isinstance(told, int | float) or not isfinite(told):
                 self._note(stage.sum, facts, rule)
                 return None
-            amount = told if isinstance(told, int) else Fraction(told)
+            amount = (
+                told if isinstance(told, int) else Fraction(repr(told))
+            )  # as it is written: 0.1 is a tenth
         if stage.by is not None:
             told = facts.answer(stage.by, bound)
             if told is NO_ANSWER:
@@ -327,27 +315,26 @@ class RuleFold:
         call = track.bound.call(name)
         if call is None or call.result is None:
             return None
-        if call.flow is None:
-            result = self._reader.value(call.result)
-            if result is None:
-                self.missing[rule.name, MISSING_RESULT] += 1
-            call.flow = values_in(result) - values_in(self._reader.value(call.arguments))
-        return call.seq if self._tainted.crosses(call.flow, arguments) else None
+        flow = self._flow(call)
+        if not flow and self._reader.value(call.result) is None:
+            self.missing[rule.name, MISSING_RESULT] += 1
+        return call.seq if self._tainted.crosses(flow, arguments) else None
 
     def _is_so(self, test: Test, facts: Facts, rule: Rule, track: Track) -> bool:
         return self._is(test, facts, rule, track.bound)
 
     def _is(self, test: Test, facts: Facts, rule: Rule, bound: Bound | None) -> bool:
-        condition = test.condition
-        if condition is None:
-            return test.is_about(facts)
-        if not test.could_be_about(facts):
+        if test.asks_effect_first and not test.is_about(facts):
             return False
-        if facts.holds(condition, bound):
-            return test.is_about(facts)
-        if facts.missing and test.is_about(facts):
-            self._note(condition, facts, rule)
-        return False
+        condition = test.condition
+        if condition is not None:
+            native = condition.native
+            is_so = facts.holds(condition, bound) if native is None else native(facts, bound, None) is True
+            if not is_so:
+                if facts.missing and test.is_about(facts):
+                    self._note(condition, facts, rule)
+                return False
+        return test.effects is None or test.is_about(facts)
 
     def _answers(self, condition: Condition | None, facts: Facts, rule: Rule, bound: Bound | None) -> bool:
         if condition is None or facts.holds(condition, bound):
@@ -385,12 +372,3 @@ class RuleFold:
         witnesses = tuple(sorted(set(track.seqs)))
         call_id = None if call is None else call.call_id
         return Match(rule, track.place.seq, track.first, witnesses, kind, call_id, track.tools)
-
-
-def _is_of_one_action(rule: Rule) -> bool:
-    step = rule.steps[0]
-    return len(rule.steps) == 1 and not step.counts and step.flows_from is None
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"

@@ -27,7 +27,7 @@ def seconds_of(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+        return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
         return None
 

@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass, field
+from fractions import Fraction
 
+from ledger.audit.rules.closures import Run
 from ledger.audit.rules.conditions import Condition, Prefilter
 from ledger.audit.rules.facts import Facts
 from ledger.audit.rules.file import RuleSet, glob
 from ledger.audit.rules.words import Pattern, Rule, Span, Step
-from ledger.events.tool_call import ToolCallSettled
 
 _HAPPENED = ("returned", "failed")
 _MOST_TOOLS = 10_000
@@ -36,19 +37,14 @@ class Test:
     asks_effect_first: bool
     """Whether the condition cannot be told without looking at what the call does."""
 
-    def could_be_about(self, facts: Facts) -> bool:
-        """Whether what is quickly told is as it must be: the class of an effect takes longer than most conditions."""
-        if self.kind == "result":
-            event = facts.record.event
-            if not isinstance(event, ToolCallSettled) or event.outcome not in (self.outcomes or _HAPPENED):
-                return False
-        return not self.asks_effect_first or self._is_of_effect(facts)
+    def fits(self, kind: str, tool: str, outcome: str) -> bool:
+        """Whether it can be about such records: the first thing that is asked, once for all of them."""
+        if kind != self.kind or (kind == "result" and outcome not in (self.outcomes or _HAPPENED)):
+            return False
+        return self.tools is None or self.tools.match(tool) is not None
 
     def is_about(self, facts: Facts) -> bool:
-        """Whether all but its condition is as it must be."""
-        return self.could_be_about(facts) and self._is_of_effect(facts)
-
-    def _is_of_effect(self, facts: Facts) -> bool:
+        """Whether the effect of a record that it fits is as it must be."""
         return self.effects is None or (facts.call is not None and facts.call.effect() in self.effects)
 
 
@@ -74,11 +70,22 @@ class Stage:
     sum: Condition | None
     """What it adds up."""
 
+    over: Fraction | None
+    """What the sum must be over, as it is written."""
+
     prefilter: Prefilter | None
     """Its condition, asked of all that wait for it at once."""
 
     depends: bool
     """Whether its condition depends on which beginning it is asked of."""
+
+    @property
+    def quick_condition(self) -> Run | None:
+        """Its condition, where that depends on the record alone, and is told before what the call does."""
+        condition = self.test.condition
+        if condition is None or self.depends or self.test.asks_effect_first:
+            return None
+        return condition.native
 
 
 @dataclass(frozen=True)
@@ -126,14 +133,16 @@ class Plans:
         """As they were read."""
         self.plans = [self._plan(*one) for one in enumerate(rules.file.rules)]
         """One for each rule."""
-        self.untrusted = glob(rules.file.untrusted) if rules.file.untrusted else None
-        """Tools whose results are not trusted."""
         steps = [step for rule in rules.file.rules for step in rule.steps]
         spans = [step.within for step in steps if step.within is not None]
         self.reads_times = any(span.seconds is not None for span in spans)
         """Whether some rule measures seconds."""
         self.follows_values = any(step.flows_from is not None for step in steps)
         """Whether some rule follows values."""
+        names = rules.file.untrusted if self.follows_values else ()
+        self.untrusted = glob(names) if names else None
+        """Tools whose results are not trusted, where some rule follows values."""
+        self._is_untrusted: dict[str, bool] = {}
         self.kinds = {
             pattern.kind
             for step in steps
@@ -143,7 +152,7 @@ class Plans:
         """The kinds of records that some rule is about."""
         self.counts_turns = any(span.turns is not None for span in spans)
         """Whether some rule counts messages of people."""
-        self._entries: dict[tuple[str, str], list[Entry]] = {}
+        self._entries: dict[tuple[str, str, str], list[Entry]] = {}
 
     def _plan(self, number: int, rule: Rule) -> Plan:
         stages: list[Stage] = []
@@ -164,6 +173,7 @@ class Plans:
                     None if stages else reach,
                     self._condition(step.by),
                     self._condition(step.sum),
+                    None if step.over is None else Fraction(repr(step.over)),
                     prefilter,
                     test.condition is not None and bool(test.condition.earlier),
                 )
@@ -187,21 +197,32 @@ class Plans:
     def _condition(self, text: str | None) -> Condition | None:
         return None if text is None else self.rules.conditions[text]
 
-    def entries(self, kind: str, tool: str) -> list[Entry]:
+    def is_untrusted(self, tool: str) -> bool:
+        """Whether the results of a tool are not trusted."""
+        found = self._is_untrusted.get(tool)
+        if found is None:
+            if len(self._is_untrusted) >= _MOST_TOOLS:
+                self._is_untrusted.clear()
+            found = self.untrusted is not None and self.untrusted.match(tool) is not None
+            self._is_untrusted[tool] = found
+        return found
+
+    def entries(self, kind: str, tool: str, outcome: str) -> list[Entry]:
         """What is about such a record."""
-        found = self._entries.get((kind, tool))
+        found = self._entries.get((kind, tool, outcome))
         if found is None:
             if len(self._entries) >= _MOST_TOOLS:
                 self._entries.clear()
-            entries = (self._entry(number, plan, kind, tool) for number, plan in enumerate(self.plans))
+            told = kind, tool, outcome
+            entries = (self._entry(number, plan, *told) for number, plan in enumerate(self.plans))
             found = [one for one in entries if one.stages or one.guards or one.absences]
-            self._entries[kind, tool] = found
+            self._entries[told] = found
         return found
 
     @staticmethod
-    def _entry(number: int, plan: Plan, kind: str, tool: str) -> Entry:
+    def _entry(number: int, plan: Plan, kind: str, tool: str, outcome: str) -> Entry:
         def fits(test: Test) -> bool:
-            return test.kind == kind and (test.tools is None or test.tools.match(tool) is not None)
+            return test.fits(kind, tool, outcome)
 
         entry = Entry(number)
         for place, stage in reversed(list(enumerate(plan.stages))):

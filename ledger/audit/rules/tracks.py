@@ -71,10 +71,10 @@ class Window:
             self._total -= self._kept.popleft()[1]
         if len(self._kept) > max(step.times, _MOST_COUNTED):
             self._merge()
-        if step.over is None:
+        if stage.over is None:
             is_full = len(self._kept) >= step.times
         else:
-            is_full = self._total > step.over
+            is_full = self._total > stage.over
         if not is_full:
             self._first = 0
             return None
@@ -154,6 +154,13 @@ class Progress:
         """One more beginning waits for a step."""
         self.tracks[stage].append(track)
         self.versions[stage] += 1
+
+    def prune(self, stage: int, now: Place, since: Span | None) -> None:
+        """The oldest beginnings go where the window no longer reaches."""
+        tracks = self.tracks[stage]
+        while tracks and is_within(since, tracks[0].place, now) is False:
+            tracks.popleft()
+            self.versions[stage] += 1
 
     def drop(self, stage: int, is_over: Callable[[Track], bool]) -> None:
         """Beginnings that wait for a step no longer."""

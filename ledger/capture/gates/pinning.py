@@ -158,7 +158,9 @@ def pin(protocol: str, request: dict[str, Any], text: str) -> bool:
         known = plain(request.get(name)) or {}
         if not isinstance(known, dict):
             known = {"parts": [{"text": str(known)}]}
-        request[name] = {**known, "parts": [*(known.get("parts") or []), {"text": text}]}
+        parts = known.get("parts") or []
+        parts = [parts] if isinstance(parts, dict) else parts  # the API takes one part without its list
+        request[name] = {**known, "parts": [*parts, {"text": text}]}
         return True
     messages = request.get("messages")
     if not isinstance(messages, list | tuple):
@@ -189,6 +191,8 @@ def _said(protocol: str, request: Mapping[str, Any]) -> list[Said]:
     listed = request.get(_MESSAGES_NAMES.get(protocol, "messages"))
     if isinstance(listed, str):
         return [*found, Said("user", listed)]
+    if isinstance(listed, Mapping):  # Gemini takes one content without its list
+        listed = [listed]
     if isinstance(listed, list | tuple):
         for message in listed:
             found += said_in(plain(message))

@@ -1,7 +1,8 @@
 """AutoGen: messages of a team and entries of the event log. Reads records, knows no file."""
 
+import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ledger.events import Draft
@@ -41,6 +42,9 @@ _KNOWN = frozenset(
     }
 )
 _ENTRIES = frozenset({"Message", "LLMCall", "LLMStreamStart", "LLMStreamEnd", "ToolCall", "MessageDropped"})
+_OF_TEAM = re.compile(r"_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""What the runtime puts behind an agent's name: the id of its team."""
+
 _KEPT = 50_000
 _UNSEEN = ("messages", "system", "tools", "parameters")
 
@@ -50,6 +54,7 @@ class Team:
 
     def __init__(self, desk: Desk, session: str) -> None:
         self.loop = Loop(desk, FORMAT, session)
+        self._returned: dict[str, str] = {}
 
     def message(self, value: Any, line: int) -> Item:
         """One message."""
@@ -72,9 +77,10 @@ class Team:
         if kind == "ToolCallRequestEvent":
             yield from self._called(fields, {"role": "assistant", "tool_calls": chat_calls(content)}, place)
         elif kind == "ToolCallExecutionEvent":
+            self._returned = returned(fields)
             yield from executed(loop, fields, place)
         elif kind == "HandoffMessage":
-            yield handed_over(loop, fields, place)
+            yield handed_over(loop, fields, place, self._returned)
         elif kind in ("TextMessage", "MultiModalMessage") and used and source != "user":
             yield from self._called(fields, {"role": "assistant", "content": content}, place)
         elif kind in ("TextMessage", "MultiModalMessage"):
@@ -96,6 +102,7 @@ class Log:
         self._messages: OrderedDict[str, None] = OrderedDict()
         self._results: dict[str, tuple[ToolResult, Place, str]] = {}
         self._told_before: list[Item] = []
+        self._returned: dict[str, str] = {}
 
     def entry(self, value: Any, line: int) -> Item:
         """One entry."""
@@ -106,7 +113,8 @@ class Log:
         tally.native[kind[:60]] += 1
         place = Place(f"entry:{line}", line)
         agent = words(fields.get("agent_id")) or words(fields.get("sender")) or ""
-        self.loop.scribe.agent = self.loop.scribe.word(agent.partition("/")[0], "agent")
+        name = _OF_TEAM.sub("", agent.partition("/")[0])
+        self.loop.scribe.agent = self.loop.scribe.word(name, "agent")
         if kind == "LLMCall" and isinstance(fields.get("messages"), list):
             drafts = list(self._model_call(fields, place))
         elif kind == "ToolCall":
@@ -175,9 +183,10 @@ class Log:
             if kind == "ToolCallExecutionEvent":
                 for result in items(message.get("content")):
                     self._results.pop(words(record(result).get("call_id")) or "", None)
+                self._returned = returned(message)
                 yield from executed(self.loop, message, at)
             elif kind == "HandoffMessage":
-                yield handed_over(self.loop, message, at)
+                yield handed_over(self.loop, message, at, self._returned)
             elif kind == "TextMessage" and message.get("source") == "user":
                 yield said(self.loop, message, at)
 
@@ -209,9 +218,17 @@ def executed(loop: Loop, fields: dict[str, Any], place: Place) -> Iterator[Draft
         yield from loop.settle(result, place, outcome=None if isinstance(failed, bool) else "unknown")
 
 
-def handed_over(loop: Loop, fields: dict[str, Any], place: Place) -> Draft:
-    """The conversation went to another agent."""
+def returned(fields: dict[str, Any]) -> dict[str, str]:
+    """The calls that returned last, by what they returned."""
+    told = [record(entry) for entry in items(fields.get("content"))]
+    named = [(words(one.get("content")), words(one.get("call_id"))) for one in told]
+    return {text: call for text, call in named if text and call}
+
+
+def handed_over(loop: Loop, fields: dict[str, Any], place: Place, calls: Mapping[str, str]) -> Draft:
+    """The conversation went to another agent, by the call that returned the same words."""
     event = DelegationStarted(
+        call_id=loop.scribe.word(calls.get(words(fields.get("content")) or ""), "call id"),
         delegation_id=f"handoff:{loop.scribe.word(fields.get('id')) or place.key}",
         to_agent=loop.scribe.word(fields.get("target"), "target"),
         how="handoff",

@@ -23,6 +23,7 @@ TABLE = "loopledger.events"
 """Name of the table in the catalogue."""
 
 _TRIES = 20
+_LOCK_TIMEOUT_S = 60
 
 
 def publish(lake: Lake) -> str:
@@ -46,9 +47,8 @@ def publish(lake: Lake) -> str:
 def catalogue(root: Path) -> SqlCatalog:
     """The catalogue beside a lake."""
     (root / FOLDER).mkdir(exist_ok=True)
-    return SqlCatalog(
-        "loopledger", uri=f"sqlite:///{root / FOLDER}/catalogue.db", warehouse=f"file://{root / FOLDER}"
-    )
+    place = f"{root / FOLDER}/catalogue.db?timeout={_LOCK_TIMEOUT_S}"
+    return SqlCatalog("loopledger", uri=f"sqlite:///{place}", warehouse=f"file://{root / FOLDER}")
 
 
 def _brought_up(table: Table, root: Path, version: Version) -> bool:

@@ -30,8 +30,9 @@ def push(lake: Lake, url: str) -> int:
     try:
         store = _store(url)
         for _ in range(_TRIES):
-            version = lake.manifest.read()
+            # First what is there: or a rival could send meanwhile what our manifest does not know.
             last = _last_entry(store)
+            version = lake.manifest.read()
             _check(lake, version, last, url)
             if last is not None and last["source"]["number"] >= version.number:
                 _clear(store, lake)

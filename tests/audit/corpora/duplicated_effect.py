@@ -13,20 +13,20 @@ from tests.ledger.audit.histories import Told
 
 DETECTOR = "duplicated_effect"
 TITLE = "sessions from a seed: repeated effects; repeated reads, retries after failure, keyed retries"
-BASELINE = "any call made twice with the same arguments"
+BASELINE = "an external or irreversible call made twice with the same arguments"
 
 _EFFECTS = (("pay", "irreversible"), ("send_message", "external"), ("create_ticket", "external"))
+_BAD = ("repeats an effect", "repeats under a new key")
+_GOOD = ("repeats a read", "retries a failure", "retries with a key", "plain")
 _READS = ("get_balance", "list_messages", "search")
 
 
 def cases() -> Iterator[Labelled]:
-    """200 sessions."""
+    """240 sessions."""
     chance = random.Random(7)
-    for number in range(200):
-        kind = ("repeats an effect", "repeats a read", "retries a failure", "retries with a key", "plain")[
-            number % 5
-        ]
-        yield Labelled(f"{kind} {number}", kind == "repeats an effect", list(_session(chance, kind)))
+    for number in range(240):
+        kind = (*_BAD, *_GOOD)[number % 6]
+        yield Labelled(f"{kind} {number}", kind in _BAD, list(_session(chance, kind)))
 
 
 def _session(chance: random.Random, kind: str) -> Iterator[Told]:
@@ -44,6 +44,8 @@ def _session(chance: random.Random, kind: str) -> Iterator[Told]:
     match kind:
         case "repeats an effect":
             pair = [(tool, arguments, more), (tool, arguments, more)]
+        case "repeats under a new key":
+            pair = [(tool, arguments, {**more, "idempotency_key": key}) for key in ("k1", "k2")]
         case "repeats a read":
             pair = [("get_balance", {"account": "x"}, {}), ("get_balance", {"account": "x"}, {})]
         case "retries a failure":
@@ -60,10 +62,11 @@ def _session(chance: random.Random, kind: str) -> Iterator[Told]:
 
 
 def baseline(records: list[Record], reader: Reader) -> bool:
-    """Any call made twice with the same arguments."""
+    """An external or irreversible call made twice with the same arguments."""
     made = Counter(
         (record.event.tool, record.event.arguments.digest)
         for record in records
         if isinstance(record.event, ToolCallRequested)
+        and record.event.effect_class in ("external", "irreversible")
     )
     return any(count > 1 for count in made.values())

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 from ledger.audit import Reader
 from ledger.events import Record
@@ -12,26 +13,35 @@ from tests.ledger.audit.histories import Told
 
 DETECTOR = "edge.not_offered"
 TITLE = "sessions from a seed: a tool nobody offered, first or late; tools that come late, of the provider, of servers"
-BASELINE = "a tool is called for the first time after the second request"
+BASELINE = "a tool whose very name is not among those of the request before it"
 
 _BAD = ("at first", "late")
-_GOOD = ("all offered", "came later", "the provider's", "a server's", "schemas not on record")
+_GOOD = (
+    "all offered",
+    "came later",
+    "the provider's",
+    "a server's",
+    "schemas not on record",
+    "schemas not seen",
+    "left out again",
+)
 
 
 def cases() -> Iterator[Labelled]:
-    """210 sessions."""
+    """270 sessions."""
     chance = random.Random(22)
-    for number in range(210):
-        kind = (*_BAD, *_GOOD)[number % 7]
+    for number in range(270):
+        kind = (*_BAD, *_GOOD)[number % 9]
         yield Labelled(f"{kind} {number}", kind in _BAD, list(_session(chance, kind)), group=kind)
 
 
-def _asked(number: int, names: list[str] | None) -> Told:
+def _asked(number: int, names: list[str] | None, **more: Any) -> Told:
     told: Told = {
         "type": "model_call.requested",
         "call_id": f"m{number}",
         "protocol": "openai.chat",
         "completeness": "messages",
+        **more,
     }
     if names is None:
         return told
@@ -55,20 +65,26 @@ def _session(chance: random.Random, kind: str) -> Iterator[Told]:
             yield from call(91, "wire_money", {"to": "x"})
         case "the provider's":
             yield from call(91, "web_search", {"q": "x"}, provider_executed=True)
+        case "schemas not seen":
+            yield _asked(50, [], not_seen=["system", "tools"])
+            yield from call(91, "wire_money", {"to": "x"})
+        case "left out again":  # a harness that leaves schemas out to save room still runs what it had shown
+            yield _asked(50, [*offered, "wire_money"])
+            yield _asked(51, offered)
+            yield from call(91, "wire_money", {"to": "x"})
         case "a server's":
             yield _asked(50, [*offered, "mcp__files__list"])
             yield from call(91, "list", {}, server="files")
 
 
 def baseline(records: list[Record], reader: Reader) -> bool:
-    """A tool is called for the first time after the second request."""
-    seen: set[str] = set()
-    requests = 0
+    """A tool whose very name is not among those of the request before it."""
+    offered: set[str] | None = None
     for record in records:
         event = record.event
-        requests += isinstance(event, ModelCallRequested)
-        if isinstance(event, ToolCallRequested):
-            if requests > 2 and event.tool not in seen:
-                return True
-            seen.add(event.tool)
+        if isinstance(event, ModelCallRequested):
+            tools: Any = reader.value(event.tools)
+            offered = None if tools is None else {one["function"]["name"] for one in tools}
+        elif isinstance(event, ToolCallRequested) and offered is not None and event.tool not in offered:
+            return True
     return False

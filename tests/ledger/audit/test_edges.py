@@ -1,4 +1,4 @@
-"""Edges: the five answers of each, told by the records; and the graph that was designed beside the one that ran."""
+"""Edges: the five answers of each, told by the records."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,18 +6,15 @@ from typing import Any
 
 import pytest
 
-from ledger.audit import Reader, fold_session
-from ledger.audit.designed import Design, design_detector, load_design
+from ledger.audit import Reader
+from ledger.audit.designed import Design
 from ledger.audit.edge_fold import EdgeFold
-from ledger.audit.edges import Edge, Name
-from ledger.errors import InputError
-from ledger.views.edges import RunEdges, all_runs, edges_json, run_edges
-from ledger.views.findings import reader_of
+from ledger.audit.edges import Name
+from ledger.views.edges import all_runs, edges_json
 from ledger.views.sessions import SessionsView
 from tests.audit.labelled import call
+from tests.ledger.audit.handing_over import SECRET, asked, edge, edges_of, handed, two_agents
 from tests.ledger.audit.histories import History, Told
-
-SECRET = {"password": "made-up-51c9a0d2f3b7Qz"}
 
 
 @pytest.fixture
@@ -25,76 +22,6 @@ def history(tmp_path: Path) -> Iterator[History]:
     """A ledger of the test's own."""
     with History(tmp_path) as opened:
         yield opened
-
-
-def asked(number: int, *tools: str, **more: Any) -> Told:
-    """A request that offers tools."""
-    return {
-        "type": "model_call.requested",
-        "call_id": f"m{number}",
-        "protocol": "anthropic.messages",
-        "completeness": "body",
-        "tools": [{"name": tool} for tool in tools],
-        **more,
-    }
-
-
-def answered(number: int, cost: str, **more: Any) -> Told:
-    """Its answer."""
-    return {
-        "type": "model_call.answered",
-        "call_id": f"m{number}",
-        "message": {"role": "assistant", "content": "well"},
-        "cost_usd": cost,
-        "usage": {"input_tokens": 100, "output_tokens": 20},
-        **more,
-    }
-
-
-def two_agents() -> list[Told]:
-    """`main` hands work to `clerk`, whose session is its own."""
-    clerk: dict[str, Any] = {"@session": "clerk-1"}
-    return [
-        {"type": "session.started", "harness": "own"},
-        asked(1, "Task", "look"),
-        *call(1, "look", {"at": "this"}, "seen", effect_class="read"),
-        {"type": "tool_call.requested", "call_id": "t", "tool": "Task", "arguments": {"do": "count"}},
-        {
-            "type": "delegation.started",
-            "delegation_id": "d",
-            "to_agent": "clerk",
-            "to_session": "clerk-1",
-            "how": "tool",
-            "call_id": "t",
-            "budget_usd": "0.01",
-        },
-        {"type": "session.started", "harness": "own", "agent": "id-77", "parent": "main"} | clerk,
-        asked(2, "count") | clerk,
-        answered(2, "0.02") | clerk,
-        *(one | clerk for one in call(2, "count", {}, 3, effect_class="read")),
-        *(one | clerk for one in call(3, "erase", {"path": "/x"}, effect_class="irreversible")),
-        {
-            "type": "delegation.returned",
-            "delegation_id": "d",
-            "outcome": "returned",
-            "from_session": "clerk-1",
-            "result": "three",
-        },
-        {"type": "tool_call.settled", "call_id": "t", "outcome": "returned", "result": "three"},
-    ]
-
-
-def edges_of(history: History, *, deep: bool = True) -> RunEdges:
-    """The edges of the run that begins with `main`."""
-    ledger = history.ledger
-    with SessionsView(ledger.home, ledger.store) as view:
-        view.catch_up()
-        return run_edges(ledger.store, view, "main", deep=deep)
-
-
-def edge(run: RunEdges, target: str) -> Edge:
-    """The edge to a target."""
-    return next(one for name, one in run.edges.items() if name.target == target)
 
 
 def test_an_edge_to_an_agent_gives_the_five_answers(history: History) -> None:
@@ -222,79 +149,86 @@ def test_who_acts_after_a_hand_off_is_the_one_it_went_to(history: History) -> No
     assert edge(edges_of(history), "buy").name == Name("buyer", "tool", "buy")
 
 
-# -- designed -------------------------------------------------------------------------------------------------------
-
-DESIGN = """
-edges:
-  - {from: main, to: clerk, kind: delegation, may: [read], tools: [count], cost_usd: 0.01, secrets: false}
-  - {from: main, to: "lo*", kind: tool}
-  - {from: clerk, to: count, kind: tool}
-  - {from: clerk, to: nobody}
-"""
-
-
-@pytest.fixture
-def design(tmp_path: Path) -> Design:
-    """A design."""
-    path = tmp_path / "graph.yaml"
-    path.write_text(DESIGN)
-    return load_design(path)
+ASKED: list[Told] = [
+    {"type": "tool_call.started", "call_id": "t"},
+    {"type": "approval.asked", "approval_id": "q", "call_id": "t"},
+    {
+        "type": "approval.decided",
+        "approval_id": "q",
+        "call_id": "t",
+        "outcome": "approved",
+        "decided_by": "human",
+    },
+    {"type": "tool_call.settled", "call_id": "t", "outcome": "returned", "result": "yours", "duration_ms": 7},
+]
+"""What is told of the call `t`."""
 
 
-def test_what_ran_is_compared_with_what_was_designed(history: History, design: Design) -> None:
-    history.add(two_agents())
-    told = edges_json([edges_of(history)], design)["design"]
-    assert [(one["from"], one["to"]) for one in told["undesigned"]] == [("clerk", "erase")]
-    assert told["unused"] == [{"from": "clerk", "kind": None, "to": "nobody"}]
-    assert [one["what"] for one in told["exceeding"]] == [
-        "reached irreversible; may reach read",
-        "the agent behind it used erase, which it may not",
-        "cost 0.02 USD; at most 0.01 are allowed",
-    ]
-
-
-def test_a_design_is_a_detector(history: History) -> None:
-    design = Design.model_validate(
-        {"edges": [{"to": "look", "may": ["read"], "uses": 1}, {"to": "clerk", "secrets": False}]}
-    )
+@pytest.mark.parametrize("before", range(len(ASKED) + 1))
+def test_what_is_told_of_the_call_that_hands_over_is_told_of_the_edge(history: History, before: int) -> None:
+    call_of: Told = {"type": "tool_call.requested", "call_id": "t", "tool": "over", "arguments": {"do": "it"}}
+    call_of["@actor"] = "agent"
     history.add(
         [
-            *call(1, "look", {}, effect_class="read"),
-            *call(2, "look", {}, effect_class="external"),
-            *call(3, "erase", {}),
-            {"type": "tool_call.requested", "call_id": "t", "tool": "Task", "arguments": SECRET},
-            {
-                "type": "delegation.started",
-                "delegation_id": "d",
-                "to_agent": "clerk",
-                "call_id": "t",
-                "how": "tool",
-            },
+            call_of,
+            *ASKED[:before],
+            handed(),
+            *ASKED[before:],
+            *call(2, "over", {"do": "all"}, "ours"),
         ]
     )
-    store = history.ledger.store
-    found = fold_session("main", store.read("main"), [design_detector(design)], reader_of(store))
-    assert [(one.seq, one.detector) for one in found] == [
-        (3, "designed_edge.capability"),
-        (3, "designed_edge.uses"),
-        (5, "designed_edge.undesigned"),
-        (9, "designed_edge.secret"),  # the secret that was taken out has a record of its own before it
-    ]
+    run = edges_of(history)
+    told, tool = edge(run, "clerk").as_json(), edge(run, "over").as_json()
+    assert told["acted"]["actors"] == {"agent": 1}
+    assert (told["acted"]["asked"], told["acted"]["decided"]) == (1, {"approved by human": 1})
+    assert (told["evidence"]["started"], told["evidence"]["results"]) == (1, 1)
+    assert (told["crossed"]["bytes_out"], told["crossed"]["bytes_back"]) == (11, 5)
+    assert (tool["uses"], tool["evidence"]["outcomes"]) == (1, {"returned": 1})
+    assert (tool["evidence"]["started"], tool["acted"]["decided"]) == (0, {})
+    assert (tool["crossed"]["bytes_out"], tool["crossed"]["bytes_back"]) == (12, 4)
+    assert (tool["cost"]["ms"], tool["evidence"]["missing"]) == (None, [])
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("edges: [{from: a}]", "edges/0/to"),
-        ("edges: [{to: a, may: [everything]}]", "edges/0/may/0"),
-        ("- a", "expected a list of rules under 'edges'"),
-        ("edges: [{to: a, colour: red}]", "colour"),
-    ],
-)
-def test_a_design_that_cannot_be_meant_is_refused_with_its_place(
-    tmp_path: Path, text: str, told: str
-) -> None:
-    path = tmp_path / "graph.yaml"
-    path.write_text(text)
-    with pytest.raises(InputError, match=told):
-        load_design(path)
+def test_who_hands_over_is_who_called_whatever_the_hand_over_itself_says(history: History) -> None:
+    history.add(
+        [
+            {
+                "type": "tool_call.requested",
+                "call_id": "t",
+                "tool": "ask",
+                "arguments": {},
+                "@agent": "buyer",
+            },
+            handed(how="tool") | {"@agent": "clerk"},
+        ]
+    )
+    assert edge(edges_of(history), "clerk").name == Name("buyer", "delegation", "clerk")
+
+
+def test_a_call_that_ended_twice_ended_as_was_told_last(history: History) -> None:
+    ended: Told = {"type": "tool_call.settled", "call_id": "c1", "outcome": "returned", "result": "paid"}
+    history.add([*call(1, "pay", {}, "needs a yes", outcome="denied"), ended | {"duration_ms": 5}])
+    told = edge(edges_of(history), "pay").as_json()
+    assert (told["uses"], told["evidence"]["outcomes"], told["cost"]["ms"]) == (1, {"returned": 1}, 5)
+
+
+def test_tools_that_a_request_does_not_show_are_not_held_against_its_calls(history: History) -> None:
+    hidden = asked(1, completeness="messages", not_seen=["system", "tools"])
+    history.add([hidden | {"tools": []}, *call(1, "erase", {}, effect_class="write")])
+    told = edge(edges_of(history), "erase").as_json()
+    assert (told["reach"]["offered"], told["reach"]["not_offered"]) == (None, [])
+
+
+@pytest.mark.parametrize("offered", ["mcp__db__query", "query"])
+def test_a_tool_of_a_server_is_known_by_all_its_names(history: History, offered: str) -> None:
+    clerk: dict[str, Any] = {"@session": "clerk-1"}
+    used = [one | clerk for one in call(1, "query", {}, server="db", effect_class="read")]
+    began: Told = {"type": "session.started", "harness": "own", "parent": "main"}
+    history.add([handed(to_session="clerk-1"), began | clerk, asked(1, offered) | clerk, *used])
+    run = edges_of(history)
+    assert edge(run, "clerk").used == {"db/query"}
+    assert edge(run, "clerk").exceeding() == []
+    for spelling in ("db/*", "mcp__db__query"):
+        design = Design.model_validate({"edges": [{"to": "clerk", "tools": [spelling]}, {"to": "db/*"}]})
+        told = edges_json([run], design)["design"]
+        assert (told["undesigned"], told["exceeding"]) == ([], [])

@@ -1,15 +1,19 @@
 """What detectors stand on: what a call touches, what instructions demand, which way a change goes, shares."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.audit.asking import Wishes
 from ledger.audit.controls import Mandate, control_of, told_by
 from ledger.audit.intervals import Share
-from ledger.audit.touching import commands, touches
-from ledger.audit.weakening import compare, lets_through
+from ledger.audit.scripts import Sources, commands
+from ledger.audit.touching import touches
+from ledger.audit.weakening import Change, compare, lets_through
+from ledger.audit.wrapping import Wrappers
 
 
 @pytest.mark.parametrize(
@@ -36,6 +40,19 @@ from ledger.audit.weakening import compare, lets_through
             ["p.py", "q.py"],
         ),
         ("Bash", {"command": "echo 'unclosed"}, []),
+        ("edit", {"filePath": "/r/a.md", "oldString": "x", "newString": ""}, ["/r/a.md"]),
+        ("mcp__fs__move_file", {"source": "a", "destination": "/r/b.md"}, ["/r/b.md"]),
+        ("Bash", {"command": "f=a.md; sed -i 's/x/y/' $f"}, ["a.md"]),
+        ("Bash", {"command": "find . -name a.md -delete"}, ["a.md"]),
+        ("Bash", {"command": "grep -rl x --include=a.md . | xargs sed -i 's/x/y/'"}, ["a.md"]),
+        ("Bash", {"command": "git apply <<'E'\n--- a/a.md\n+++ b/a.md\n@@\n-x\n+y\nE"}, ["a.md"]),
+        ("Bash", {"command": "claude mcp add -s project helper -- npx helper"}, [".mcp.json"]),
+        ("Bash", {"command": "echo ZWNobyB4ID4gYS5tZA== | base64 -d | sh"}, ["a.md"]),
+        ("Bash", {"command": "eval 'echo x > a.md'"}, ["a.md"]),
+        ("Bash", {"command": "python3 -c \"print(open('a.md').read())\""}, []),
+        ("Bash", {"command": "python3 -c \"open('b.md', 'w').write(open('a.md').read())\""}, ["b.md"]),
+        ("Bash", {"command": "python3 -c \"p = Path('a.md'); p.write_text('x')\""}, ["a.md"]),
+        ("Bash", {"command": "git rm --cached a.md; git apply --check p.diff; cp a.md /tmp/"}, ["/tmp"]),
     ],
 )
 def test_the_files_that_a_call_changes(tool: str, arguments: Any, paths: list[str]) -> None:
@@ -97,6 +114,11 @@ def test_what_a_file_controls(path: str, control: str | None) -> None:
         ),
         ("All git operations must go through `bin/git-guard`.", [Mandate("bin/git-guard", ("git",))]),
         ("Git pushes only via `safe-push`.", [Mandate("safe-push", ("git push",))]),
+        ("Use `./bin/gitw` instead of git for every push.", [Mandate("./bin/gitw", ("git push",))]),
+        ("Use `safe-rm` instead of `rm`.", [Mandate("safe-rm", ("rm",))]),
+        ("Terraform may only be run via `make tf`.", [Mandate("make tf", ("terraform",))]),
+        ("`kubectl` is off limits: `kube-safe` is the only way.", [Mandate("kube-safe", ("kubectl",))]),
+        ("Use pnpm instead of npm.", []),
         ("Always run tests with `pnpm test` instead of `npm test`.", []),
         ("The `guard` module must be imported lazily.", []),
         ("Use `rm` with care.", []),
@@ -121,6 +143,25 @@ def test_the_wrappers_that_instructions_demand(text: str, mandates: list[Mandate
         ("Be kind. Today is Monday.", "Be kind. Today is Friday.", "neutral", ()),
         ({"allow": ["a"]}, {"allow": ["a", "b"]}, "weaker", ("b",)),
         ({"deny": ["a"]}, {"deny": ["a", "b"]}, "stronger", ()),
+        ('approval_policy = "on-request"', 'approval_policy = "never"', "weaker", ("mode never",)),
+        ('"allow": ["a"]', '"allow": ["a", "b"]', "weaker", ("b",)),
+        ("---\ntools: Read\n---\nLook.", "---\ntools: Read, Bash\n---\nLook.", "weaker", ("Bash",)),
+        ("needs_approval: true", "needs_approval: false", "weaker", ("needs_approval",)),
+        ('{"sandbox": {"enabled": true}}', '{"sandbox": {"enabled": false}}', "weaker", ("sandbox.enabled",)),
+        ('{"mcpServers": {}}', '{"mcpServers": {"x": {}}}', "weaker", ("mcp__x__*",)),
+        (
+            '{"hooks": {"PreToolUse": [{"hooks": [{"command": "./check"}]}]}}',
+            '{"hooks": {}}',
+            "weaker",
+            ("hook ./check",),
+        ),
+        (
+            [{"role": "system", "content": "Never push."}],
+            [{"role": "system", "content": "Hi."}],
+            "weaker",
+            ("Never push.",),
+        ),
+        ("a: &a [x, x]\nb: [*a, *a]", "a: 1", "neutral", ()),
         ('{"permissions": {"ask": ["Bash"]}}', '{"permissions": {}}', "weaker", ("Bash",)),
         (
             {"defaultMode": "default"},
@@ -140,7 +181,7 @@ def test_the_wrappers_that_instructions_demand(text: str, mandates: list[Mandate
     ],
 )
 def test_which_way_a_change_goes(old: Any, new: Any, direction: str, loosened: tuple[str, ...]) -> None:
-    assert compare(old, new) == (direction, loosened)
+    assert compare(old, new)[:2] == (direction, loosened)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +189,11 @@ def test_which_way_a_change_goes(old: Any, new: Any, direction: str, loosened: t
     [
         ("Bash(git push:*)", "Bash", '{"command": "git push origin"}', True),
         ("Bash(git push:*)", "Bash", '{"command": "git pull"}', False),
+        ("Bash(rm:*)", "Bash", '{"command": "npm run format"}', False),
+        ("Bash(rm:*)", "Bash", '{"command": "cd x && sudo rm -rf y"}', True),
+        ("WebFetch(domain:a.example)", "WebFetch", '{"url": "https://a.example/x"}', True),
+        ("WebFetch(domain:a.example)", "WebFetch", '{"url": "https://b.example/x"}', False),
+        ("mcp__db__*", "mcp__db__drop", "{}", True),
         ("pay*", "pay_invoice", "{}", True),
         ("Never run `git push --force`.", "Bash", '{"command": "git push --force"}', True),
         ("Never delete a customer's record.", "delete_record", '{"customer": 5}', True),
@@ -155,7 +201,8 @@ def test_which_way_a_change_goes(old: Any, new: Any, direction: str, loosened: t
     ],
 )
 def test_what_a_loosened_rule_lets_through(rule: str, tool: str, text: str, is_covered: bool) -> None:
-    assert (lets_through([rule], tool, text) == rule) is is_covered
+    change = Change("weaker", (rule,))
+    assert (lets_through(change, tool, json.loads(text), text) == rule) is is_covered
 
 
 def test_wilson_intervals_are_those_of_the_books() -> None:
@@ -172,3 +219,54 @@ def test_an_interval_holds_its_share(hits: int, of: int) -> None:
     share = Share(min(hits, of), of)
     low, high = share.interval()
     assert share.value is not None and 0 <= low <= share.value + 1e-12 and share.value - 1e-12 <= high <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "must " + "a" * 900,
+        "must " + "use and or " * 80,
+        "never " + "for every " * 90,
+        "never " + "`a, " * 200,
+        "http request " * 70 + "must",
+    ],
+)
+def test_a_hostile_sentence_costs_no_more_than_its_length(text: str) -> None:
+    told_by("\n".join([text] * 50))
+    wishes = Wishes()
+    wishes.said("\n".join([text] * 20))
+    wishes.on("/r/CLAUDE.md")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_bypass"),
+    [
+        ("/usr/bin/git commit -am x", True),
+        ("git -C /r commit", True),
+        ("git -c a.b=c commit", True),
+        ("git stash push", False),
+        ("git status", False),
+        ("./tools/commit -am x", False),
+        ("bash ./tools/commit -am x", False),
+        ("env A=1 nohup git commit", True),
+        ("G=git; $G commit", True),
+        ("cp /usr/bin/git /tmp/g; /tmp/g commit", True),
+        ("python3 -c \"import os; os.system('git commit')\"", True),
+        ("echo git commit", False),
+    ],
+)
+def test_a_command_goes_around_a_wrapper_or_through_it(command: str, is_bypass: bool) -> None:
+    wrappers = Wrappers()
+    wrappers.demanded([Mandate("./tools/commit", ("git commit",))], 1)
+    assert any(wrappers.bypassed(one, 2) for one in commands(command)) is is_bypass
+
+
+def test_a_script_that_the_session_wrote_is_read_when_it_is_run() -> None:
+    sources = Sources()
+    sources.wrote("/r/fix.sh", "#!/bin/sh\nrm a.md")
+    sources.wrote("/r/fix.py", "open('b.md', 'w')")
+    assert [one.path for one in touches("Bash", {"command": ""}, sources.opened("cd /r && ./fix.sh"))] == [
+        "/r/a.md"
+    ]
+    assert [one.path for one in touches("Bash", {"command": ""}, sources.opened("python fix.py"))] == ["b.md"]
+    assert sources.opened("cat notes.txt") == "cat notes.txt"

@@ -113,7 +113,7 @@ def test_a_run_that_comes_span_by_span_reads_like_its_file(tmp_path: Path, sourc
         assert _told(received) == _told(imported)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_a_body_cut_or_changed_anywhere_stops_nothing(ledger: Ledger, data: st.DataObject) -> None:
     body = bytearray(request(tool(1, parent=0), tool(2)))

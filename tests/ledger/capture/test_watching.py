@@ -84,13 +84,13 @@ def test_of_two_calls_at_once_whose_a_change_is_can_only_be_guessed(ledger: Ledg
 
     def slow() -> None:
         inside.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         (work / "slow").write_text("x")
 
     with record_loop(ledger, harness="h", session="s", workspace=work) as loop:
         thread = threading.Thread(target=lambda: loop.tool(slow, {}, name="slow", call_id="1"))
         thread.start()
-        assert inside.wait(30)
+        assert inside.wait(120)
         loop.tool(lambda: (work / "fast").write_text("x"), {}, name="fast", call_id="2")
         go_on.set()
         thread.join()

@@ -81,7 +81,7 @@ PROHIBITIONS = [
 REQUIREMENTS = [
     rule[0].lower() + rule[1:].rstrip(".")
     for rule in (one.removeprefix("Always ") for one in PLAIN)
-    if is_verb(rule.split()[0].lower()) and not rule.startswith("Do ")
+    if is_verb(rule.split()[0].lower()) and not rule.startswith("Do ") and " nothing " not in rule
 ]
 
 

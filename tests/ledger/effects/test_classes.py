@@ -109,6 +109,23 @@ def test_what_is_stated_goes_before_inference_and_a_policy_before_both(tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("transfer_to_agent", {"agent_name": "buyer"}, "read"),
+        ("transfer_to_procurement_agent", {}, "read"),
+        ("transfer_back_to_supervisor", {"reason": "done"}, "read"),
+        ("handoff_to_clerk", {}, "read"),
+        ("transfer_to_savings", {"amount": 5}, "irreversible"),
+        ("transfer_money", {}, "irreversible"),
+        ("transfer_to_agent", {"agent_name": "x", "action": "delete"}, "irreversible"),
+    ],
+)
+def test_to_hand_over_to_an_agent_is_no_effect(tool: str, arguments: dict[str, Any], expected: str) -> None:
+    assert classify(tool, arguments).effect_class == expected
+    assert inferred_class(tool, arguments) == expected
+
+
+@pytest.mark.parametrize(
     ("annotations", "expected"),
     [
         (None, None),
@@ -131,9 +148,9 @@ def test_hints_of_mcp_count_only_where_they_are_given(
     [
         ("effects: [", "expected YAML"),
         ("- a", "expected a list of rules under 'effects'"),
-        ("effects: [{tool: a, class: nice}]", "effects/0/class"),
+        ("effects: [{tool: a, class: nice}]", "effects.1.class: expected .read"),
         ("effects: [{tool: a, target: to}]", "starts with '/'"),
-        ("effects: [{tol: a}]", "effects/0"),
+        ("effects: [{tol: a}]", "effects.1.tol: expected a known word"),
     ],
 )
 def test_a_wrong_policy_is_explained(tmp_path: Path, text: str, problem: str) -> None:

@@ -130,7 +130,9 @@ def test_workflow_events_are_a_skeleton(ledger: Ledger) -> None:
     assert (report["grade"], report["unknown"]) == ("skeleton", {})
     asked = [one["request_id"] for one in listed if one["type"] == "request_info"]
     assert [one.approval_id for one in events(ledger, ApprovalAsked)] == asked
-    assert [one.how for one in events(ledger, DelegationStarted)] == ["handoff"]
+    assert [(one.to_agent, one.how) for one in events(ledger, DelegationStarted)] == [("gardener", "handoff")]
+    (handed,) = [one for one in records(ledger) if isinstance(one.event, DelegationStarted)]
+    assert handed.agent == "greeter"
 
 
 def test_a_workflow_event_of_an_unknown_type_is_kept_and_counted(ledger: Ledger, tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ def test_messages_and_states_tell_the_calls_without_their_requests(ledger: Ledge
     assert (report["model_calls"], report["tool_calls"], report["error_results"]) == (3, 3, 1)
     assert report["tokens"]["input"] == 228
     assert {one.completeness for one in events(ledger, ModelCallRequested)} == {"none"}
-    assert [one.to_agent for one in events(ledger, DelegationStarted)] == ["gardener"]
+    assert [(one.to_agent, one.call_id) for one in events(ledger, DelegationStarted)] == [
+        ("gardener", "call_1")
+    ]
     ended = events(ledger, SessionEnded)
     assert [one.reason for one in ended] == (["Text 'DONE' mentioned"] if path == MESSAGES else [])
 
@@ -128,3 +130,12 @@ def test_real_traces_give_the_calls_that_went_over_the_wire(ledger: Ledger) -> N
     assert (report["model_calls"], report["native"]["ToolCall"], report["orphan_results"]) == (6, 5, 0)
     taken = recognized(TRACES / "frameworks", "autogen")
     assert taken == {path: ["autogen"] for path in (log, messages, state)}
+
+
+def test_agents_of_the_event_log_go_by_their_own_names(ledger: Ledger) -> None:
+    """The runtime puts the team's id behind each; hand-overs and messages name them without."""
+    imported(ledger, LOG)
+    (session,) = ledger.store.sessions()
+    agents = {record.agent for record in ledger.store.read(session)} - {None}
+    assert {"greeter", "gardener"} <= agents
+    assert not any("_" in str(agent) for agent in agents)

@@ -176,7 +176,7 @@ _ROWS = [
 ]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_value_in_any_place_stops_an_import(data: st.DataObject, tmp_path: Path, ledger: Ledger) -> None:
     rows = []

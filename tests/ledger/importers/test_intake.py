@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from ledger.errors import InputError
 from ledger.events import Draft, Source
 from ledger.events.session import SessionStarted
 from ledger.home import Ledger
 from ledger.importers import Desk, Item, Sniff, _intake
+from ledger.importers._files import in_one_order
 from ledger.importers._intake import import_paths
 from ledger.store import verify
 
@@ -47,3 +49,24 @@ def test_a_fault_of_an_importer_ends_its_file_and_no_other(
     assert "ZeroDivisionError" in bad["reason"]
     assert good["sessions"] == ["good"]
     assert verify(ledger.store).ok
+
+
+def test_the_command_takes_files_in_one_order_however_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/one", "a/two", "b/three"):
+        path = Path(f"{name}.jsonl")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    url = "postgresql://here/langgraph"
+    for asked in (
+        ["a", "b", url],
+        [url, "b", "a/two.jsonl", "a", "b"],
+        [f"{tmp_path}/b/three.jsonl", url, "a/two.jsonl", f"{tmp_path}/a/one.jsonl"],
+    ):
+        *files, last = in_one_order(asked)
+        assert [Path(file).stem for file in files] == ["one", "two", "three"]
+        assert last == url
+    with pytest.raises(InputError, match="none does not exist"):
+        in_one_order(["a", "none"])

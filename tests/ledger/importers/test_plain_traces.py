@@ -59,7 +59,7 @@ def _parsed(path: Path) -> tuple[Any, bool] | None:
 SHAPED = [path for path in FILES if _parsed(path) is not None]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 @pytest.mark.parametrize("format_name", PLAIN)
 def test_wrong_types_anywhere_never_stop_an_import(

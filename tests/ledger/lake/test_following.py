@@ -14,7 +14,7 @@ from tests.webui.served import served
 
 
 def wait_for(lake: Lake, position: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not lake.manifest.exists() or lake.manifest.read().position < position:
         assert time.monotonic() < deadline, "the lake did not follow"
         time.sleep(0.02)

@@ -66,7 +66,11 @@ def rebuilt(ledger: Ledger, event: ModelCallRequested) -> bytes:
     return raw
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     st.lists(_BODIES, min_size=1, max_size=4),
     st.sampled_from([None, 1]),
@@ -85,7 +89,11 @@ def test_any_json_body_comes_back_byte_for_byte(
     assert [rebuilt(ledger, event) for event in taken(ledger, raws)] == raws
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.binary(max_size=200))
 def test_any_bytes_come_back(ledger: Ledger, raw: bytes) -> None:
     assert [rebuilt(ledger, event) for event in taken(ledger, [raw])] == [raw]

@@ -16,6 +16,7 @@ class CutWire:
         self._marker: bytes | None = None
         self._keeps_question = False
         self._lock = threading.Lock()
+        self._is_stopped = False
         self._silenced: socket.socket | None = None
         self._answered = threading.Event()
         self._sockets: set[socket.socket] = set()
@@ -56,6 +57,7 @@ class CutWire:
     def stop_listening(self) -> None:
         """Hang up on everybody, and take no new calls."""
         with self._lock:
+            self._is_stopped = True
             sockets, self._sockets = [*self._sockets, self._listener], set()
         for each in sockets:
             with contextlib.suppress(OSError):
@@ -64,7 +66,9 @@ class CutWire:
 
     def listen_again(self) -> None:
         """Take calls again, at the same port."""
-        self._listener = socket.create_server(("127.0.0.1", self.port))
+        with self._lock:
+            self._listener = socket.create_server(("127.0.0.1", self.port))
+            self._is_stopped = False
         self._start(self._accept, self._listener)
 
     def _start(self, work: Callable[..., None], *arguments: socket.socket) -> None:
@@ -80,7 +84,11 @@ class CutWire:
                 return
             server = socket.create_connection(self._server)
             with self._lock:
-                self._sockets |= {client, server}
+                is_stopped = self._listener is not listener or self._is_stopped
+                self._sockets |= set() if is_stopped else {client, server}
+            if is_stopped:  # between the call and here
+                self._hang_up(client, server)
+                return
             self._start(self._questions, client, server)
             self._start(self._answers, server, client)
 

@@ -66,9 +66,9 @@ def test_an_append_that_loses_the_race_against_the_close_is_refused(database: Da
 
     thread = threading.Thread(target=append)
     thread.start()
-    assert begun.wait(60)
+    assert begun.wait(120)
     store.close()
-    thread.join(60)
+    thread.join(120)
     assert not thread.is_alive()
     with open_store(database.url) as again:
         assert again.last_position() == appended

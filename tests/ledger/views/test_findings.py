@@ -118,7 +118,7 @@ def test_live_findings_come_while_the_session_runs(tmp_path: Path) -> None:
         history.add(twice()[:3])
         with AuditFollower(history.ledger.recorder, DETECTORS, tell=lambda one: came.put(one.detector)):
             history.add(twice()[3:])  # a query: over the rows of the session
-            assert came.get(timeout=30) == "duplicated_effect"
+            assert came.get(timeout=120) == "duplicated_effect"
             history.add(
                 [
                     {
@@ -130,8 +130,8 @@ def test_live_findings_come_while_the_session_runs(tmp_path: Path) -> None:
                     {"type": "tool_call.started", "call_id": "k"},
                 ]
             )  # a fold
-            assert came.get(timeout=30) == "control_tampering.control"
-            deadline = time.monotonic() + 30
+            assert came.get(timeout=120) == "control_tampering.control"
+            deadline = time.monotonic() + 120
             while len(kept(history.ledger.store)) < 2 and time.monotonic() < deadline:
                 time.sleep(0.01)
         assert {one.detector for one in kept(history.ledger.store)} == {

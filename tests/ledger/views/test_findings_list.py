@@ -6,7 +6,7 @@ from ledger.audit import SEVERITIES
 from ledger.events import Actor, Draft
 from ledger.events.review import FindingRaised, NoteWritten, VerdictGiven
 from ledger.home import Ledger, open_ledger
-from ledger.views.finding_rows import Sought
+from ledger.views.finding_rows import FindingRow, Sought
 from ledger.views.findings import Verdict, kept, measured
 from ledger.views.findings_list import FindingsView
 
@@ -78,7 +78,8 @@ def test_pages_of_the_list_follow_each_other_without_loss(tmp_path: Path) -> Non
     with open_ledger(tmp_path) as ledger, FindingsView(ledger.home, ledger.store) as view:
         fill(ledger, 60)
         view.catch_up()
-        whole, pages, after = view.rows(Sought(), 1000), [], None
+        whole, pages = view.rows(Sought(), 1000), list[FindingRow]()
+        after: tuple[int, ...] = ()
         while page := view.rows(Sought(), 7, after):
             pages += page
             after = (SEVERITIES.index(page[-1].severity), page[-1].number)

@@ -138,6 +138,29 @@ def test_failures_are_counted_by_kind(history: History) -> None:
     assert found.agents == 3
 
 
+def test_a_run_that_failed_is_a_failure_of_one_agent_as_of_several(history: History) -> None:
+    history.add([*run("a", "count", outcome="failed"), *run("b", "count", helpers=1, outcome="aborted")])
+    assert [dict(one.failures) for one in compared(history).runs] == [{"run failed": 1}, {"run aborted": 1}]
+
+
+@pytest.mark.parametrize(("told", "kind"), [("failed", "hand-over"), ("returned", "sub-agent")])
+def test_a_sub_agent_that_failed_counts_once(history: History, told: str, kind: str) -> None:
+    events = run("a", "count", helpers=1)
+    events = [one | ({"outcome": told} if one["type"] == "delegation.returned" else {}) for one in events]
+    ended: Told = {"type": "session.ended", "outcome": "failed", "@session": "a-helper0"}
+    history.add([*events, ended])
+    (found,) = compared(history).runs
+    assert dict(found.failures) == {f"{kind} failed": 1}
+
+
+def test_a_session_under_two_tasks_is_a_mistake(history: History, tmp_path: Path) -> None:
+    history.add(run("aa", "count"))
+    path = tmp_path / "tasks.yaml"
+    path.write_text("tasks: {leaves: [aa], petals: [a]}")
+    with pytest.raises(InputError, match=r"expected aa under one task, found it under 'leaves' and 'petals'"):
+        load_tasks(path, history.ledger.store)
+
+
 def test_tasks_may_be_declared(history: History, tmp_path: Path) -> None:
     history.add([*run("aa", "count"), *run("bb", "other words", helpers=1), *run("cc", "not in the set")])
     path = tmp_path / "tasks.yaml"

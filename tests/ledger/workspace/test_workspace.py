@@ -222,7 +222,7 @@ def write(folder: Path, tree: dict[tuple[str, ...], bytes | None]) -> None:
 
 
 @given(before=trees, after=trees)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_tree_comes_back_from_any_other(
     tmp_path_factory: pytest.TempPathFactory,
     before: dict[tuple[str, ...], bytes | None],

@@ -121,7 +121,7 @@ class World:
         host, port = self.bank.server_address[:2]
         body = f"{amount} {reference}".encode()
         request = urllib.request.Request(f"http://{host!s}:{port}/transfers", data=body, method="POST")
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return str(answer.read().decode())
 
     # -- what takes back -----------------------------------------------------------------------------------

@@ -73,7 +73,13 @@ RESTART = {
     ],
     "kept, not shown": [CHECKPOINT],
     "lost": [asked(1, [USER]), ENDED],
-    NO_EVIDENCE: [asked(1, [USER]), answered(1)],
+    NO_EVIDENCE: [
+        asked(1, [USER]),
+        answered(1),
+        {"type": "recovery.rolled_back", "reason": "rewind"},  # nothing had stopped
+        asked(2, [USER]),
+        answered(2),
+    ],
 }
 
 
@@ -108,6 +114,32 @@ def test_what_executing_code_can_see(history: History, word: str) -> None:
     found = ask(history, SIGHT[word], "sight")
     assert found.answer == word
     assert found.facts["code_calls"] == (word != NO_EVIDENCE)
+
+
+def test_code_that_ran_in_several_sandboxes_is_counted_by_them(history: History) -> None:
+    modes = [sandbox("read-only"), *BASH, *BASH, sandbox("danger-full-access"), *BASH, sandbox("off"), *BASH]
+    found = ask(history, modes, "sight")
+    assert found.answer == "open"
+    assert found.facts["calls_by_sandbox"] == {"read-only": 2, "danger-full-access": 1, "off": 1}
+    assert "code ran 4 times" in found.told
+    assert "2 without a sandbox, 2 in the sandbox read-only" in found.told
+
+
+def test_code_that_was_refused_did_not_run(history: History) -> None:
+    refused = call(1, "bash", {"command": "rm"}, outcome="denied")
+    found = ask(
+        history,
+        [sandbox("off"), *refused, sandbox("read-only"), *call(2, "bash", {"command": "ls"})],
+        "sight",
+    )
+    assert (found.answer, found.facts["code_calls"]) == ("confined", 1)
+    assert "main#5" in places(found) and "main#3" not in places(found)
+
+
+def test_a_sandbox_says_nothing_of_code_that_ran_before_it(history: History) -> None:
+    found = ask(history, [*BASH, sandbox("read-only"), *BASH], "sight")
+    assert found.answer == "partly known"
+    assert "what was around the other 1 is not on record" in found.told
 
 
 def test_code_with_nothing_known_around_it_is_no_evidence(history: History) -> None:
@@ -147,6 +179,16 @@ def test_which_actions_pause(history: History, word: str) -> None:
     assert ask(history, PAUSES[word], "pauses").answer == word
 
 
+@pytest.mark.parametrize(("who", "word"), [("unknown", "all that act"), ("policy", "by rule")])
+def test_an_answer_shows_a_pause_whoever_gave_it_but_a_rule(history: History, who: str, word: str) -> None:
+    assert ask(history, [PAY[0], BY_RULE | {"decided_by": who}, PAY[1]], "pauses").answer == word
+
+
+def test_a_question_of_no_one_call_is_a_pause(history: History) -> None:
+    found = ask(history, [*PAY, {"type": "approval.asked", "approval_id": "q"}], "pauses")
+    assert (found.answer, found.facts["questions_of_no_call"]) == ("some", 1)
+
+
 def test_pauses_are_counted_by_class_of_effect(history: History) -> None:
     found = ask(history, PAUSES["all that act"], "pauses")
     assert found.facts["by_class"]["irreversible"] == {"calls": 1, "paused": 1, "ruled": 0}
@@ -167,6 +209,19 @@ CAPABILITY = {
 @pytest.mark.parametrize("word", CAPABILITY)
 def test_whether_capability_rides_every_turn(history: History, word: str) -> None:
     assert ask(history, CAPABILITY[word], "capability").answer == word
+
+
+def test_schemas_that_the_source_does_not_show_are_not_measured(history: History) -> None:
+    hidden = {"tools": [], "not_seen": ["system", "tools"]}
+    events = [
+        asked(1, [USER], **hidden),
+        answered(1, usage={"input_tokens": 100}),
+        asked(2, [USER], **hidden),
+    ]
+    found = ask(history, events, "capability")
+    assert (found.answer, found.facts["schema_bytes_a_turn"]) == (NO_EVIDENCE, None)
+    # tokens of what is not there are not laid on what is
+    assert (found.facts["turns"][0]["tokens"], found.facts["turns"][0]["result_tokens"]) == (100, None)
 
 
 RESULTS: dict[str, Any] = {

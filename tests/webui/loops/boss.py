@@ -24,7 +24,7 @@ def ask(messages: list[Any], agent: str | None) -> list[dict[str, Any]]:
     url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             found: list[dict[str, Any]] = blocks_of(answer.read().decode())
             return found
     except urllib.error.HTTPError as error:

@@ -27,7 +27,7 @@ def ask(system: str, messages: list[Any], tool: Any = TOOL) -> list[dict[str, An
     url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
     for _ in range(4):
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
+            with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=120) as answer:
                 return blocks_of(answer.read().decode())
         except urllib.error.HTTPError as error:
             if error.code not in (502, 503):

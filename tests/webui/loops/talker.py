@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 _PLACE = urlsplit(os.environ["ANTHROPIC_BASE_URL"])
 
 
-def connection(timeout: float = 60) -> http.client.HTTPConnection:
+def connection(timeout: float = 120) -> http.client.HTTPConnection:
     """A connection that stays open."""
     assert _PLACE.hostname is not None
     return http.client.HTTPConnection(_PLACE.hostname, _PLACE.port, timeout=timeout)
@@ -47,7 +47,7 @@ def send(data: bytes | None, path: str = "/v1/messages", method: str = "POST", *
 
 def leave(*, early: bool) -> Any:
     """Ask, and go away before the answer ends."""
-    line = connection(timeout=0.5 if early else 60)
+    line = connection(timeout=1.5 if early else 120)
     line.request("POST", f"{_PLACE.path}/v1/messages", body("go on", stream=True))
     try:
         answer = line.getresponse()

@@ -38,7 +38,7 @@ def ask(client: TestClient, **fields: str) -> Any:
 
 def done(client: TestClient) -> str:
     """Wait until it is kept; gives its file."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 400
     while True:
         told = client.get("/api/v1/backtest").json()
         if told["latest"]:

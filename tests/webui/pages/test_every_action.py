@@ -31,6 +31,7 @@ ACTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "/import": lambda _: {},
     "/integrity": lambda _: {},
     "/sessions/{session}/checkpoints": lambda _: {"label": WHY},
+    "/sessions/{session}/constraints": lambda _: {},
     "/sessions/{session}/divergence": lambda _: {"verdict": "drift", "reason": WHY},
     "/sessions/{session}/events/{seq}/notes": lambda _: {"text": WHY},
     "/sessions/{session}/fork": lambda _: {"at": 20, "message": "Stop.", "reason": WHY},

@@ -8,9 +8,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from ledger.cli.terminal import visible as escaped
+from ledger.events.catalog import EVENTS
 from tests.webui.hostile.texts import CORPUS, SESSION
+from tests.webui.pages.test_every_page import MOST_BYTES
 from tests.webui.site import Site, addresses
 from webui.dependencies import segment
+from webui.fitting import weight
+from webui.visible import cut
 
 _TAGS = frozenset(
     "html head meta title link script body a header nav ul ol li form span button main p b i em time input label select"
@@ -105,6 +109,22 @@ def test_every_event_of_the_hostile_session_opens(browser: TestClient) -> None:
         reader = Reader()
         reader.feed(answer.text)
         assert reader.wrong == []
+
+
+HEAVY = sorted(CORPUS, key=lambda name: weight(cut(CORPUS[name], 1000)), reverse=True)[:3]
+"""Texts that take the most bytes in a page."""
+HALF = [name for name, text in CORPUS.items() if not text.isascii() and "\\ud" in ascii(text)][:1]
+"""A text with half a character."""
+
+
+@pytest.mark.parametrize("name", [*HEAVY, *HALF])
+def test_a_record_whose_every_field_is_hostile_opens_small(shop: Site, name: str) -> None:
+    browser = shop.client(raises=False)
+    first = 1 + len(EVENTS) * list(CORPUS).index(name)
+    for seq, kind in enumerate(EVENTS, first):
+        answer = browser.get(f"/sessions/{segment(SESSION)}/events/{seq}")
+        assert answer.status_code == 200, (seq, kind.TYPE)
+        assert len(answer.content) <= MOST_BYTES, (seq, kind.TYPE)
 
 
 def test_a_raw_content_is_a_file_and_never_a_page(browser: TestClient) -> None:

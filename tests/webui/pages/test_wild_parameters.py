@@ -36,7 +36,7 @@ def _bytes(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_nothing_breaks_and_everything_is_documented(shop: Site, data: st.DataObject) -> None:
     client = shop.client(raises=False)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ledger.audit import discover
 from ledger.audit.rules import load_rules, read_rules
-from ledger.audit.rules.conditions import DEEPEST, NO_ANSWER, Condition, Scope, is_shallow
+from ledger.audit.rules.conditions import DEEPEST, Condition, Scope, is_shallow
+from ledger.audit.rules.values import NO_ANSWER
 from ledger.errors import InputError
 from tests.ledger.audit.rules.sessions import calls, found, places, rule
 
@@ -83,6 +84,13 @@ HEAD = "rules:\n- name: it\n  title: It\n  steps:\n"
         (
             f"{HEAD}  - call: x\n- name: it\n  title: t\n  steps:\n  - call: y\n",
             "r.yaml:6: rules.2.name: a rule before is named 'it'",
+        ),
+        (f"{HEAD}  - call: x\n    if:\n", "r.yaml:6: expected something after 'if', found nothing"),
+        (f"{HEAD}  - call: x\n    if: args.a ? true : false\n", "needs quotes around it"),
+        (f"{HEAD}  - call: x\n    if: !args.a\n", "r.yaml:6: expected YAML, found an error"),
+        (
+            f"{HEAD}  - call: x\n    if: args{'.a' * 30_000}\n",
+            "expected at most 4000 characters, found 60004",
         ),
         ("rules: &r\n- *r\n", "nested too deep"),
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "a: expected a known word"),

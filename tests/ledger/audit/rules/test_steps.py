@@ -225,3 +225,17 @@ def test_the_same_records_give_the_same_findings_however_often(tmp_path: Path) -
     events = calls("read", "send", "read", "send", "lock")
     first = found(tmp_path, READ_THEN_SEND, events)
     assert first == found(tmp_path, READ_THEN_SEND, events) and len(first) == 2
+
+
+def test_an_amount_of_an_event_is_a_number(tmp_path: Path) -> None:
+    charged: dict[str, Any] = {"type": "policy.budget_charged", "budget": "b", "unit": "usd"}
+    events = [charged | {"amount": amount} for amount in (5, 12.5, "0.25")]
+    step = "- event: policy.budget_charged\n"
+    assert places(tmp_path, rule(step + "  if: event.amount > 10"), events) == [2]
+    assert places(tmp_path, rule(step + "  sum: event.amount\n  over: 17.7"), events) == [3]
+
+
+def test_a_sum_is_that_of_the_numbers_as_they_are_written(tmp_path: Path) -> None:
+    tenths = calls(*[("pay", {"amount": 1.1})] * 3)
+    for over, seqs in ((3.3, []), (3.2, [5])):
+        assert places(tmp_path, rule(f"- call: pay\n  sum: args.amount\n  over: {over}"), tenths) == seqs

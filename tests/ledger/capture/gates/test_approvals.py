@@ -30,7 +30,7 @@ YES, NO = Verdict("approved", "alice"), Verdict("denied", "bob", reason="not to 
 DAY = ApprovalRule(tool="*", timeout=86400, scopes=("once", "session", "rule"))
 
 
-def waits_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
+def waits_for(condition: Callable[[], Any], seconds: float = 120) -> Any:
     """What the condition gives once that is true; fails after a while."""
     ends_at = time.monotonic() + seconds
     while time.monotonic() < ends_at:
@@ -311,7 +311,7 @@ def test_a_question_survives_the_death_of_who_asks_and_of_who_decides(
     told = answer(tmp_path, *options, "approve", question["id"][:8], "--by", "alice")
     assert (told["counts"], told["status"]) == (True, "approved")
     again = process(tmp_path, url)
-    output, _ = again.communicate(timeout=60)
+    output, _ = again.communicate(timeout=120)
     assert json.loads(output) == {"sent": [{"to": "a@example.org"}]}
     kinds = [
         one["type"]
@@ -335,13 +335,13 @@ def test_a_restarted_loop_with_other_arguments_asks_anew(tmp_path: Path) -> None
     asking = process(tmp_path, "")
     question = first_question(tmp_path)
     answer(tmp_path, "approve", question["id"])
-    assert json.loads(asking.communicate(timeout=60)[0])["sent"]
+    assert json.loads(asking.communicate(timeout=120)[0])["sent"]
     other = process(tmp_path, "", "b@example.org")
     open_one = first_question(tmp_path)
     assert open_one["context"]["arguments"] == {"to": "b@example.org"}
     people = run(tmp_path, "deny", open_one["id"], "--reason", "no")
     assert people.stdout == f"denied: send_mail in session {SESSION}\n"
-    refused = json.loads(other.communicate(timeout=60)[0])
+    refused = json.loads(other.communicate(timeout=120)[0])
     assert refused["sent"] == []
     assert refused["refused"].endswith("denied it: no")
     told = run(tmp_path, "approve", question["id"])

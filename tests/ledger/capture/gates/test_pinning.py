@@ -7,7 +7,7 @@ import pytest
 
 from ledger.capture import record_loop
 from ledger.capture.gates.deciding import release
-from ledger.capture.gates.pinning import HEADING, pin
+from ledger.capture.gates.pinning import HEADING, Pins, pin
 from ledger.constraints.visibility import KEPT, see
 from ledger.effects.constraints import Constraint, WhenLost
 from ledger.effects.loop_policy import LoopPolicy
@@ -144,6 +144,15 @@ def test_every_protocol_has_a_place_for_it(protocol: str, request_body: dict[str
     assert repr(request_body) == before
     assert HEADING + RULE in repr(changed[where])
     assert see(RULE, repr(changed[where]).replace("\\n", "\n")).visibility in KEPT
+
+
+def test_gemini_takes_one_part_and_one_content_without_their_lists() -> None:
+    changed: dict[str, Any] = {"system_instruction": {"parts": {"text": "You are kind."}}}
+    assert pin("gemini", changed, HEADING + RULE)
+    assert changed["system_instruction"]["parts"] == [{"text": "You are kind."}, {"text": HEADING + RULE}]
+    pins = Pins.of(policy("pin"))
+    assert pins is not None
+    assert pins.look("gemini", {"contents": {"role": "user", "parts": [{"text": RULE}]}}) is None
 
 
 def test_a_request_without_such_a_place_is_left_as_it_is() -> None:

@@ -101,7 +101,7 @@ def test_threads_that_tell_the_same_at_once_are_heard_once(ledger: Ledger) -> No
         barrier = threading.Barrier(4)
 
         def tell() -> None:
-            barrier.wait(timeout=30)
+            barrier.wait(timeout=120)
             session = run.session("run", conversation="one")
             for number in range(10):
                 session.tool_begun(number, "look", {"at": number})
@@ -111,7 +111,7 @@ def test_threads_that_tell_the_same_at_once_are_heard_once(ledger: Ledger) -> No
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=120)
         run.ended("run")
     counted = types(ledger, "frame-one")
     assert [counted.count(f"tool_call.{name}") for name in ("requested", "started", "settled")] == [10] * 3

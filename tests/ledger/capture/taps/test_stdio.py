@@ -44,7 +44,7 @@ def tapped(home: Path, *command: str, options: tuple[str, ...] = ()) -> list[str
 
 def test_bytes_errors_and_exit_status_are_those_of_the_program(tmp_path: Path) -> None:
     command = [sys.executable, str(PEER), "3"]
-    bare = subprocess.run(command, input=LINES, capture_output=True, check=False, timeout=60)
+    bare = subprocess.run(command, input=LINES, capture_output=True, check=False, timeout=120)
     end = subprocess.run(
         tapped(tmp_path / "home", *command), input=LINES, capture_output=True, check=False, timeout=120
     )
@@ -75,7 +75,7 @@ def test_a_signal_reaches_the_program_and_its_end_is_the_taps_end(tmp_path: Path
         for _ in range(3):
             assert tap.stdout.readline()
         tap.send_signal(signal.SIGTERM)
-        assert tap.wait(60) == -signal.SIGTERM
+        assert tap.wait(120) == -signal.SIGTERM
 
 
 def test_a_tap_that_recorded_nothing_says_so(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_an_endpoint_passes_bodies_and_streams_on_and_records_them(ledger: Ledge
     def post(message: dict[str, Any], **headers: str) -> bytes:
         kinds = {"Content-Type": "application/json", **headers}
         request = urllib.request.Request(endpoint.address, json.dumps(message).encode(), kinds)
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=120) as response:
             content: bytes = response.read()
         return content
 

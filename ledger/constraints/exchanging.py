@@ -1,0 +1,183 @@
+"""Whether a sentence has all the words of a rule, but some of them in the place of others. Pure.
+
+Each of these speaks against a rule by itself. None of them looks at how much of the rule is said.
+"""
+
+import re
+
+from ledger.constraints.clauses import Clause, Term
+from ledger.constraints.lexicon import is_deed, opposites, weight
+from ledger.constraints.wanted import Wanted
+
+_HEAVY = 0.8
+_NAMED = 0.1
+_FEWEST = 3
+_SAME = re.compile(r"\b(same|identical)\b")
+_DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
+_DETERMINED = frozenset("the a an every each all any your our its their".split())
+_REFUSING = frozenset("never not nor no".split())
+_PASSIVE = re.compile(
+    r"\b(be|been|being|is|are|was|were|get|gets) (\w+ly )?\w+(ed|en|ught|ade|one|nt|old|ut)\b|\bby\b"
+)
+
+
+def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> bool:
+    """Whether it does. `terms`: those of the parts of the sentence that say the rule; `matched`: what stands for which
+    idea of the rule.
+    """
+    return (
+        is_exchanged(rule, matched)
+        or is_transposed(rule, said, matched)
+        or is_crossed(rule, matched)
+        or is_same_for_other(rule, said, terms)
+        or is_other_ones(rule, said, matched)
+        or is_demanded(rule, said)
+        or is_put_back(rule, said, terms, matched)
+    )
+
+
+def is_exchanged(rule: Wanted, matched: dict[str, Term]) -> bool:
+    """Whether it refuses what the rule demands and demands what the rule refuses: `B, not A` for `A, not B`."""
+    marked = {term.idea for term in rule.whole.terms if term.marks or term.is_condition}
+    against = {
+        rule.signs[one]
+        for one, term in matched.items()
+        if one not in marked
+        and not term.marks
+        and not term.is_condition
+        and rule.signs[one] * term.sign < 0
+        and not opposites(term.idea) & rule.ideas.keys()
+    }
+    return against == {1, -1}
+
+
+def is_transposed(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
+    """Whether two of its words stand each in the place of the other: `the tutor reads and the student listens`."""
+    told = sorted(matched, key=lambda one: matched[one].place)
+    if len({matched[one].place for one in told}) < max(_FEWEST, len(told)):
+        return False
+    asked = [one for one in dict.fromkeys(term.idea for term in rule.whole.terms) if one in matched]
+    moved = [at for at, (mine, its) in enumerate(zip(asked, told, strict=True)) if mine != its]
+    if len(moved) != 2 or moved[1] - moved[0] < 2:
+        return False
+    first, second = asked[moved[0]], asked[moved[1]]
+    is_doing = _is_done(rule.whole, first)
+    return (
+        is_doing == _is_done(rule.whole, second)
+        and min(weight(first), weight(second)) >= 1
+        and any(_is_done(rule.whole, one) != is_doing for one in asked[moved[0] + 1 : moved[1]])
+        and not any(first in names and second in names for names in rule.lists)
+        and rule.signs[first] == rule.signs[second]
+        and _is_passive(rule.whole) == _is_passive(said)
+    )
+
+
+def _is_done(said: Clause, one: str) -> bool:
+    """Whether it is something that one does, and no thing: `delay`, but not `the delay`."""
+    at = next(term.place for term in said.terms if term.idea == one)
+    return is_deed(one) and _DETERMINED.isdisjoint(said.words[max(0, at - 1) : at])
+
+
+def _is_passive(said: Clause) -> bool:
+    return _PASSIVE.search(said.text) is not None
+
+
+def is_other_ones(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
+    """Whether it says of one what the rule says of another: `the lead reads` for `helpers read, the lead edits`."""
+    home: dict[str, set[int]] = {}
+    for term in rule.whole.terms:
+        home.setdefault(term.idea, set()).add(term.segment)
+    if len(rule.whole.parts) < 2:
+        return False
+    for number in {term.segment for term in matched.values()}:
+        here = {
+            term.idea: term.place
+            for term in reversed(said.terms)
+            if term.segment == number and rule.ideas.get(term.idea, 0.0) >= _HEAVY
+        }
+        main = max(home.values(), key=lambda some: sum(home[one] == some for one in here))
+        own = [place for one, place in here.items() if main & home[one]]
+        strange = [place for one, place in here.items() if not main & home[one]]
+        is_left = any(
+            one not in here and not is_deed(one) and _is_subject(rule.whole, one)
+            for one, some in home.items()
+            if some & main
+        )
+        if is_left and own and strange and min(strange) < min(own):
+            return True
+    return False
+
+
+def is_crossed(rule: Wanted, matched: dict[str, Term]) -> bool:
+    """Whether two parts each have what belongs to the other: `he decides, I prepare` for `I decide, he prepares`."""
+    only_in: dict[str, int] = {}
+    for term in rule.whole.terms:
+        only_in[term.idea] = term.segment if only_in.get(term.idea, term.segment) == term.segment else -1
+    placed = {one: term.segment for one, term in matched.items() if only_in[one] >= 0}
+    strange: set[int] = set()
+    for number in set(placed.values()):
+        here = [one for one in placed if placed[one] == number]
+        weights: dict[int, float] = {}
+        for one in here:
+            weights[only_in[one]] = weights.get(only_in[one], 0.0) + rule.ideas[one]
+        if len(weights) == 2 and max(weights.values()) > min(weights.values()):
+            strange.add(max(weights, key=lambda one: weights[one]))
+    return len(strange) > 1
+
+
+def is_same_for_other(rule: Wanted, said: Clause, terms: tuple[Term, ...]) -> bool:
+    """Whether it says `the same` where the rule says `another`, or the other way round."""
+    text = " ; ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
+    for one, other in ((_SAME, _DIFFERENT), (_DIFFERENT, _SAME)):
+        if one.search(rule.whole.text) and not other.search(rule.whole.text):
+            return other.search(text) is not None and one.search(text) is None
+    return False
+
+
+def _is_subject(said: Clause, one: str) -> bool:
+    term = next(term for term in said.terms if term.idea == one)
+    return min(other.place for other in said.terms if other.segment == term.segment) == term.place
+
+
+def is_demanded(rule: Wanted, said: Clause) -> bool:
+    """Whether it demands what the rule only names to refuse it: `always imperial` for `never imperial`."""
+    aside = {
+        term.idea
+        for term in rule.whole.terms
+        if rule.whole.parts[term.segment].is_elliptic and rule.whole.parts[term.segment].sign < 0
+    }
+    aside -= {term.idea for term in rule.whole.terms if not rule.whole.parts[term.segment].is_elliptic}
+    return any(
+        term.idea in aside
+        and term.sign > 0
+        and not term.marks
+        and not term.is_condition
+        and said.parts[term.segment].is_rule
+        and rule.ideas[term.idea] >= _NAMED
+        for term in said.terms
+    )
+
+
+def is_put_back(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> bool:
+    """Whether something else is to be done instead of what the rule demands."""
+    demanded = {term.idea for term in terms if said.parts[term.segment].sign > 0}
+    refused: dict[int, str] = {}
+    for term in terms:
+        part = said.parts[term.segment]
+        if part.is_elliptic and part.sign < 0 and part.text.partition(" ")[0] not in _REFUSING:
+            refused.setdefault(term.segment, term.idea)
+    return any(
+        rule.signs[one] > 0
+        and term.idea in refused.values()
+        and term.idea not in demanded
+        and _is_plain(rule, one)
+        for one, term in matched.items()
+    )
+
+
+def _is_plain(rule: Wanted, one: str) -> bool:
+    return all(
+        term.sign > 0 and not term.marks and not term.is_condition
+        for term in rule.whole.terms
+        if term.idea == one
+    )
