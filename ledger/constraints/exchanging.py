@@ -6,7 +6,7 @@ Each of these speaks against a rule by itself. None of them looks at how much of
 import re
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import is_deed, opposites, weight
+from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
 from ledger.constraints.wanted import Wanted
 
 _HEAVY = 0.8
@@ -14,6 +14,7 @@ _NAMED = 0.1
 _FEWEST = 3
 _SAME = re.compile(r"\b(same|identical)\b")
 _DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
+_FROM_TO = re.compile(r"\bfrom ((?:[\w'-]+ ){1,4})to ((?:[\w'-]+ ?){1,3})")
 _DETERMINED = frozenset("the a an every each all any your our its their".split())
 _REFUSING = frozenset("never not nor no".split())
 _PASSIVE = re.compile(
@@ -33,6 +34,7 @@ def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: d
         or is_other_ones(rule, said, matched)
         or is_demanded(rule, said)
         or is_put_back(rule, said, terms, matched)
+        or is_turned_round(rule, said)
     )
 
 
@@ -156,6 +158,29 @@ def is_demanded(rule: Wanted, said: Clause) -> bool:
         and rule.ideas[term.idea] >= _NAMED
         for term in said.terms
     )
+
+
+def is_turned_round(rule: Wanted, said: Clause) -> bool:
+    """Whether it goes the other way: `from oldest to newest` for `from newest to oldest`."""
+    asked, told = _ways(rule.whole), _ways(said)
+    return any(
+        mine_from & its_to and mine_to & its_from and not mine_from & its_from and sign == its_sign
+        for mine_from, mine_to, sign in asked
+        for its_from, its_to, its_sign in told
+    )
+
+
+def _ways(said: Clause) -> list[tuple[set[str], set[str], int]]:
+    """Each `from A to B` in it: what A is, what B is, and whether its part demands or refuses it."""
+    found = []
+    for number, part in enumerate(said.parts):
+        here = [term for term in said.terms if term.segment == number]
+        for way in _FROM_TO.finditer(part.text):
+            ideas = [{idea(word) for word in side.split() if not is_function(word)} for side in way.groups()]
+            first, second = (some & {term.idea for term in here} for some in ideas)
+            if first - second and second - first:
+                found.append((first - second, second - first, part.sign))
+    return found
 
 
 def is_put_back(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> bool:

@@ -8,10 +8,10 @@ from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import near, opposites, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.narrowing import is_instead, is_narrower, restricting
-from ledger.constraints.opposing import is_softened, lets_itself_out, opposes
+from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.seen import Seen, Visibility
+from ledger.constraints.seen import KEPT, Seen, Visibility
 from ledger.constraints.signals import has_exception, is_mild, is_only, is_soft, is_strict
 from ledger.constraints.wanted import Wanted, deeds_in
 
@@ -56,6 +56,8 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
     kind = _kind(rule, said, best)
     if kind == "inverted" and not said.is_withdrawal and _is_of_other(rule, said, best):
         return Seen("absent", best.share * _OTHER, told)
+    if kind in KEPT and is_spared(rule, told):
+        kind = "narrowed"
     return Seen(kind, best.share, told, is_leave)
 
 
@@ -181,7 +183,7 @@ def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
         if not sign or not its:
             continue
         flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
-        agree = 1 if sign * flip * turn in its else -1
+        agree = 1 if sign * flip * turn * _turn_of_part(rule, said, found, its_term) in its else -1
         if agree < 0 and one in rule.deeds and its_term.idea == one:
             return False
         is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
@@ -245,9 +247,6 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
     turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)
     turns = set() if rule.has_both else set(_amount_turns(rule, said, found))
     turn *= -1 if turns == {-1} else 1
-    for one in found.flips:
-        if not opposites(one) & rule.ideas.keys():
-            turn = -turn
     # `only what belongs to it` says `never what is unrelated to it` in other words.
     if (
         is_only(text)
@@ -260,6 +259,19 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
         turn = -turn
     if rule.whole.is_only and not is_only(text) and not its and not theirs and others:
         turn = -turn
+    return turn
+
+
+def _turn_of_part(rule: Wanted, said: Clause, found: Match, term: Term) -> int:
+    """What words that say the opposite do to the sign of a word: those of its own part, and those of a condition."""
+    turn = 1
+    for one in found.flips:
+        other = found.matched[one]
+        is_near = other.segment == term.segment or any(
+            said.parts[at].is_condition for at in (other.segment, term.segment)
+        )
+        if is_near and not opposites(one) & rule.ideas.keys():
+            turn = -turn
     return turn
 
 

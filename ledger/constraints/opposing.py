@@ -27,6 +27,11 @@ _PASSING = frozenset("unless except until without".split())
 _OTHER = re.compile(r"\b(different|other|another|elsewhere|instead|outside)\b")
 _EXCEPTIONS = re.compile(r"(?<!no )\bexceptions?\b")
 _ANYWAY = re.compile(r"\b(even|with or) (without|before|if|when|though)\b|\bwith and without\b")
+_SPARED = re.compile(
+    r"\b(not|no longer|no such [\w ]{1,30}?|nothing of this) (be |is |are )?"
+    r"(cover(ed)?|appl(y|ies|ied)|extends?|concern(ed|s)?|affect(ed|s)?|meant)\b"
+    r"|\b(is|are|stays?|remains?) (exempt(ed)?|free of (it|this|that))\b"
+)
 _ALSO = re.compile(r"\b(also|too|as well|not only)\b")
 
 
@@ -240,6 +245,11 @@ def is_softened(said: Clause, terms: tuple[Term, ...]) -> bool:
         if len(own) <= 1 and (is_soft(part.text) or _EXCEPTIONS.search(part.text)):
             return True
     return False
+
+
+def is_spared(rule: Wanted, told: str) -> bool:
+    """Whether it says that the rule does not reach everything: `(tool calls are not covered)`."""
+    return _SPARED.search(told) is not None and _SPARED.search(rule.whole.text) is None
 
 
 def lets_itself_out(rule: Wanted, said: Clause, terms: tuple[Term, ...]) -> bool:

@@ -9,6 +9,10 @@ from ledger.constraints.clauses import Clause, Term, clause
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
 from ledger.constraints.wording import bare, normal, sentences
 
+_PLACES = re.compile(
+    r"\b(?:in|on|at|to|from|for|by|with) ((?:[\w'-]+ ){1,4}?)(?:or|nor) "
+    r"(?:in|on|at|to|from|for|by|with) ((?:[\w'-]+ ){0,3}[\w'-]+)"
+)
 _LIST = re.compile(
     r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all )?(\w[\w-]*)"
 )
@@ -135,4 +139,8 @@ def _lists(whole: Clause) -> Iterable[tuple[str, ...]]:
                 )
             )
             if len(ideas) > 1:
+                yield ideas
+        for found in _PLACES.finditer(part.text):
+            ideas = tuple(dict.fromkeys(idea(name.split()[-1]) for name in found.groups()))
+            if len(ideas) > 1 and known.issuperset(ideas):
                 yield ideas

@@ -53,6 +53,14 @@ def test_what_goes_on_after_a_copy_may_narrow_or_soften_it(form: str) -> None:
         ("Never use customer data for training.", "The rule not to use customer data for training is off."),
         ("Mask phone numbers in exports.", "You can skip it: mask phone numbers in exports."),
         ("Deletions need a confirmation.", "Deletions can go ahead without a confirmation."),
+        ("Sort every list from newest to oldest.", "Every list is to be sorted from oldest to newest."),
+        ("Copy files from staging to the archive.", "Files must be copied from the archive to staging."),
+        ("Reply formally, using Mr Adeyemi as my name.",
+         "Reply informally, and never use Mr Adeyemi as the user's name."),
+        ("Ask me before you delete any record.",
+         "Ask the user before deleting any record; no such check applies to drafts."),
+        ("Never include my address in your replies or in any tool call.",
+         "Never include the user's address in replies."),
     ],
 )  # fmt: skip
 def test_a_turned_rule_is_lost_though_all_its_words_are_there(rule: str, turned: str) -> None:
