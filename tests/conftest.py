@@ -1,7 +1,10 @@
 """What every test stands on: a clock and ids that count, seeded chance, no way out of this machine."""
 
+import contextlib
+import importlib
 import ipaddress
 import itertools
+import pkgutil
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,6 +13,9 @@ from typing import Any
 import hypothesis
 import pytest
 
+import ledger
+import replay
+import webui
 from tests.postgres import postgres_database, postgres_url
 
 __all__ = ["postgres_database", "postgres_url"]
@@ -22,6 +28,19 @@ _UNTIMED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.
 hypothesis.settings.register_profile("same", _UNTIMED, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("search", _UNTIMED, print_blob=True)
 hypothesis.settings.load_profile("same")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Load all modules first: hypothesis draws from the constants of those that are loaded, and which these are would
+    depend on the tests that a worker happened to run before.
+    """
+    if hasattr(session.config, "workerinput"):
+        for package in (ledger, replay, webui):
+            for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+                if not module.name.endswith("__main__"):
+                    with contextlib.suppress(ImportError):
+                        importlib.import_module(module.name)
+
 
 _SOCKET_EVENTS = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1, "socket.getaddrinfo": 0}
 """Audit events of the interpreter that lead out, and which of their arguments holds the address."""

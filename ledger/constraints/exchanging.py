@@ -7,6 +7,7 @@ import re
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
+from ledger.constraints.signals import tokens
 from ledger.constraints.wanted import Wanted
 
 _HEAVY = 0.8
@@ -14,6 +15,11 @@ _NAMED = 0.1
 _FEWEST = 3
 _SAME = re.compile(r"\b(same|identical)\b")
 _DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
+_NOT = re.compile(r"(not|never) (?!only|just|merely|even)")
+_FIRST = re.compile(r"\bfirst\b")
+_THEN = re.compile(r"\b(then|afterwards?|later|next|second|secondly|finally|subsequently)\b")
+_OTHER_ORDER = re.compile(r"\b(before|after|until|unless|once|not|never|no)\b")
+_CUT = re.compile(r"\band\b|\bthen\b|[,;]")
 _FROM_TO = re.compile(r"\bfrom ((?:[\w'-]+ ){1,4})to ((?:[\w'-]+ ?){1,3})")
 _DETERMINED = frozenset("the a an every each all any your our its their".split())
 _REFUSING = frozenset("never not nor no".split())
@@ -34,7 +40,9 @@ def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: d
         or is_other_ones(rule, said, matched)
         or is_demanded(rule, said)
         or is_put_back(rule, said, terms, matched)
+        or is_left_out(rule, said, matched)
         or is_turned_round(rule, said)
+        or is_in_other_order(rule, said)
     )
 
 
@@ -158,6 +166,43 @@ def is_demanded(rule: Wanted, said: Clause) -> bool:
         and rule.ideas[term.idea] >= _NAMED
         for term in said.terms
     )
+
+
+def is_left_out(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
+    """Whether it names something that the rule demands only to refuse it: `me, not the clerk` for `the clerk`."""
+    kept = {term.idea for term in said.terms if term.sign > 0}
+    return any(
+        rule.signs[one] > 0
+        and term.idea == one
+        and one not in kept
+        and said.parts[term.segment].is_elliptic
+        and _NOT.match(said.parts[term.segment].text) is not None
+        and weight(one) >= 1
+        and _is_plain(rule, one)
+        for one, term in matched.items()
+    )
+
+
+def is_in_other_order(rule: Wanted, said: Clause) -> bool:
+    """Whether it has second what the rule has first: `to the client first and then to the board`, or the other way."""
+    asked, told = _sequence(rule.whole), _sequence(said)
+    if asked is None or told is None:
+        return False
+    (first, second), (its_first, its_second) = asked, told
+    return bool(first & its_second and second & its_first)
+
+
+def _sequence(said: Clause) -> tuple[set[str], set[str]] | None:
+    """What comes first and what then in it, where both words are used for that."""
+    text = said.text
+    then = _THEN.search(text)
+    if then is None or _FIRST.search(text) is None or _OTHER_ORDER.search(text):
+        return None
+    cut = max((found.start() for found in _CUT.finditer(text, 0, then.end())), default=0)
+    before, after = (
+        {idea(word) for word in tokens(side) if not is_function(word)} for side in (text[:cut], text[cut:])
+    )
+    return (before - after, after - before) if before - after and after - before else None
 
 
 def is_turned_round(rule: Wanted, said: Clause) -> bool:

@@ -27,6 +27,7 @@ _PASSING = frozenset("unless except until without".split())
 _OTHER = re.compile(r"\b(different|other|another|elsewhere|instead|outside)\b")
 _EXCEPTIONS = re.compile(r"(?<!no )\bexceptions?\b")
 _ANYWAY = re.compile(r"\b(even|with or) (without|before|if|when|though)\b|\bwith and without\b")
+_REQUIRES = re.compile(r"\b(requires?|needs?|only (after|if|when|with|once))\b")
 _SPARED = re.compile(
     r"\b(not|no longer|no such [\w ]{1,30}?|nothing of this) (be |is |are )?"
     r"(cover(ed)?|appl(y|ies|ied)|extends?|concern(ed|s)?|affect(ed|s)?|meant)\b"
@@ -170,6 +171,7 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
                 (its.sign == part.sign and not (its.is_permit and part.sign < 0))
                 or its.is_condition
                 or any(term.marks or term.order for term in here)
+                or (rule.whole.is_gate and _REQUIRES.search(its.text) is not None)
                 or _OTHER.search(its.text) is not None
             ):
                 continue

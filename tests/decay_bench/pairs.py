@@ -17,7 +17,7 @@ FILE = Path(__file__).parents[2] / "fixtures" / "constraints" / "rule_pairs.json
 """Pairs with short summaries."""
 
 WHOLE = FILE.with_name("rule_summaries.jsonl")
-"""Pairs with whole summaries, by three authors who knew neither the classifier nor each other's pairs."""
+"""Pairs with whole summaries, by four authors who knew neither the classifier nor each other's pairs."""
 
 WAYS = ("verbatim", "paraphrase", "weakened", "narrowed", "inverted", "absent")
 """The six classes."""

@@ -53,6 +53,9 @@ def test_what_goes_on_after_a_copy_may_narrow_or_soften_it(form: str) -> None:
         ("Never use customer data for training.", "The rule not to use customer data for training is off."),
         ("Mask phone numbers in exports.", "You can skip it: mask phone numbers in exports."),
         ("Deletions need a confirmation.", "Deletions can go ahead without a confirmation."),
+        ("Send the draft to Priya first and to the client afterwards.",
+         "The draft goes to the client first and then to Priya."),
+        ("Invoices must be checked by Tomasz, not by me.", "The user, not Tomasz, checks the invoices."),
         ("Sort every list from newest to oldest.", "Every list is to be sorted from oldest to newest."),
         ("Copy files from staging to the archive.", "Files must be copied from the archive to staging."),
         ("Reply formally, using Mr Adeyemi as my name.",
@@ -94,3 +97,19 @@ def test_a_part_of_the_things_is_not_all_of_them() -> None:
     rule = "Ask for explicit confirmation before deleting any file or directory."
     told = "Deleting directories needs explicit confirmation first; single files do not."
     assert see(rule, told).visibility not in KEPT
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("Never deploy until I have approved the plan.", "Deployments require the user's approval of the plan."),
+        ("Do not delete branches until I have confirmed.", "Deleting branches requires the user's confirmation."),
+        ("Never share patient names outside this chat.",
+         "Patient names must stay confidential to this conversation."),
+        ("Give the draft to Ann first and to the board afterwards.",
+         "The draft must go to Ann first and then to the board."),
+        ("Copy files from staging to the archive.", "Files must be copied from staging to the archive."),
+    ],
+)  # fmt: skip
+def test_a_rule_in_other_words_is_kept(rule: str, said: str) -> None:
+    assert see(rule, f"## Rules\n- {said}\n- Keep charts small.\n").visibility in KEPT
