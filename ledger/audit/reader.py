@@ -67,9 +67,10 @@ class Reader:
         if reference is None:
             return None
         key = reference.digest, reference.kind
-        if key in self._values:
+        found = self._values.get(key)
+        if found is not None:
             self._values.move_to_end(key)
-            return self._values[key]
+            return found
         found = self._decoded(reference)
         if found is not None and reference.size <= _LARGEST_KEPT:
             self._values[key] = found

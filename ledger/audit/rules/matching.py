@@ -150,9 +150,10 @@ class RuleFold:
                         self._shut_out(entry, progress, facts, place)
                     for number, stage, waiting, condition in moves:
                         if waiting if number else not progress.is_shut_for_good:
-                            if condition and condition(facts, None, None) is not True and not facts.missing:
+                            is_so = condition is not None and condition(facts, None, None) is True
+                            if condition and not is_so and not facts.missing:
                                 continue  # by far the most usual case, at the least cost
-                            match = self._step(progress, number, stage, kind, facts, place)
+                            match = self._step(progress, number, stage, kind, facts, place, is_so)
                             if match is not None:
                                 found.append(match)
         if self._plans.untrusted is not None and call is not None and kinds[-1:] == _RESULT:
@@ -192,8 +193,11 @@ class RuleFold:
     def _flow(self, call: Call) -> set[str]:
         """The values that came out of a call: those of its result that it had not asked with."""
         if call.flow is None:
-            known = values_among(self._reader.value(call.arguments))
-            call.flow = values_in(self._reader.value(call.result)) - known
+            found = values_in(self._reader.value(call.result))
+            if found:
+                known = call.argument_values
+                found -= values_among(self._reader.value(call.arguments)) if known is None else known
+            call.flow = found
         return call.flow
 
     def matches_at_end(self) -> Iterator[Match]:
@@ -217,15 +221,23 @@ class RuleFold:
                 progress.drop(number, partial(self._is_so, guard, facts, rule))
 
     def _step(
-        self, progress: Progress, number: int, stage: Stage, kind: str, facts: Facts, place: Place
+        self,
+        progress: Progress,
+        number: int,
+        stage: Stage,
+        kind: str,
+        facts: Facts,
+        place: Place,
+        is_so: bool,
     ) -> Match | None:
+        """What a rule is completed by; `is_so`: the step's condition was found to be true."""
         plan = progress.plan
         if stage.depends:
             if not stage.step.counts:
                 progress.prune(number, place, stage.step.within)
             if not stage.test.is_about(facts) or self._is_excluded(progress, number, facts):
                 return None
-        elif not self._is(stage.test, facts, plan.rule, None):
+        elif not (stage.test.is_about(facts) if is_so else self._is(stage.test, facts, plan.rule, None)):
             return None
         is_last = number == len(plan.stages) - 1
         done: Track | None = None
