@@ -1,16 +1,18 @@
 """The live tail in a browser whose connection is cut: it goes on by itself, without a gap and without a double."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from ledger.events import Draft
 from ledger.events.draw import Drawn
 from ledger.events.session import SessionStarted
 from ledger.home import Ledger
-from tests.browser.cable import cable
+from tests.browser.cable import Cable, cable
 from tests.browser.conftest import open_tab
-from tests.webui.site import NAME, served_site, site
+from tests.webui.site import NAME, Site, served_site, site
 
 SESSION = "live-0001"
 BATCHES = 12
@@ -33,17 +35,24 @@ def grow(ledger: Ledger, first: int) -> None:
     ledger.recorder.append(SESSION, drafts, keeper)
 
 
-def test_a_cut_tail_goes_on_without_a_gap(real_browser: Browser, tmp_path: Path) -> None:
+@contextmanager
+def followed_through_a_cable(browser: Browser, home: Path) -> Iterator[tuple[Site, Cable, Page]]:
+    """The tail of the session in a tab, whose connection can be cut."""
     with (
-        site(tmp_path, fill=begin) as shop,
+        site(home, fill=begin) as shop,
         served_site(shop) as address,
         cable(int(address.rpartition(":")[2])) as line,
     ):
         through = f"http://{NAME}:{line.port}"
-        context, tab = open_tab(real_browser, shop, through)
-        page = tab.page
-        page.goto(f"{through}/sessions/{SESSION}/events?follow=1")
-        expect(page.locator("#live")).to_be_attached()
+        context, tab = open_tab(browser, shop, through)
+        tab.page.goto(f"{through}/sessions/{SESSION}/events?follow=1")
+        expect(tab.page.locator("#live")).to_be_attached()
+        yield shop, line, tab.page
+        context.close()
+
+
+def test_a_cut_tail_goes_on_without_a_gap(real_browser: Browser, tmp_path: Path) -> None:
+    with followed_through_a_cable(real_browser, tmp_path) as (shop, line, page):
         cut = 0
         for number in range(BATCHES):
             grow(shop.ledger, number * EACH)
@@ -56,20 +65,10 @@ def test_a_cut_tail_goes_on_without_a_gap(real_browser: Browser, tmp_path: Path)
         seqs = page.locator("#live li b").all_inner_texts()
         assert seqs == [str(seq) for seq in range(2, 2 + (BATCHES + 1) * EACH)]
         expect(page.locator("#news")).to_contain_text("new events")
-        context.close()
 
 
 def test_a_tail_that_is_cut_in_the_middle_of_a_message_goes_on(real_browser: Browser, tmp_path: Path) -> None:
-    with (
-        site(tmp_path, fill=begin) as shop,
-        served_site(shop) as address,
-        cable(int(address.rpartition(":")[2])) as line,
-    ):
-        through = f"http://{NAME}:{line.port}"
-        context, tab = open_tab(real_browser, shop, through)
-        page = tab.page
-        page.goto(f"{through}/sessions/{SESSION}/events?follow=1")
-        expect(page.locator("#live")).to_be_attached()
+    with followed_through_a_cable(real_browser, tmp_path) as (shop, line, page):
         grow(shop.ledger, 0)
         expect(page.locator("#live li")).to_have_count(EACH)
         for number, byte in enumerate((1, 9, 40, 333, 1500), start=1):  # a message of ten rows has more bytes
@@ -79,7 +78,6 @@ def test_a_tail_that_is_cut_in_the_middle_of_a_message_goes_on(real_browser: Bro
             assert line.is_whole
         seqs = page.locator("#live li b").all_inner_texts()
         assert seqs == [str(seq) for seq in range(2, 2 + 6 * EACH)]
-        context.close()
 
 
 def test_a_list_that_does_not_follow_says_how_many_came(real_browser: Browser, tmp_path: Path) -> None:

@@ -168,6 +168,16 @@ def woven(sessions: list[list[tuple[str, int]]], order: list[int]) -> list[Told]
     return events
 
 
+def give_in_pieces(history: History, follower: AuditFollower, events: list[Told], cuts: list[int]) -> None:
+    """Record events piece by piece, then what is left; each time the follower sees all that there is."""
+    for cut in cuts:
+        history.add(events[:cut])
+        del events[:cut]
+        assert follower.wait(DEADLINE_S)
+    history.add(events)
+    assert follower.wait(DEADLINE_S)
+
+
 @settings(max_examples=12, phases=UNSHRUNK)
 @given(
     sessions=SESSIONS,
@@ -180,12 +190,7 @@ def test_live_findings_are_those_of_an_audit_afterwards(
     events = woven(sessions, order)
     with TemporaryDirectory() as home, History(Path(home)) as history:
         with following(history, OF_ONE_SESSION) as (follower, heard):
-            for cut in cuts:
-                history.add(events[:cut])
-                del events[:cut]
-                assert follower.wait(DEADLINE_S)
-            history.add(events)
-            assert follower.wait(DEADLINE_S)
+            give_in_pieces(history, follower, events, cuts)
         afterwards = history.findings(OF_ONE_SESSION)
         assert heard.ids() == sorted(one.id for one in afterwards)
         assert sorted(one.id for one in kept(history.ledger.store)) == heard.ids()
@@ -207,12 +212,7 @@ def test_what_an_audit_finds_afterwards_was_found_live_also_where_things_end_twi
     events += [twice[place % len(twice)] for place in again]
     with TemporaryDirectory() as home, History(Path(home)) as history:
         with following(history, OF_ONE_SESSION) as (follower, heard):
-            for cut in cuts:
-                history.add(events[:cut])
-                del events[:cut]
-                assert follower.wait(DEADLINE_S)
-            history.add(events)
-            assert follower.wait(DEADLINE_S)
+            give_in_pieces(history, follower, events, cuts)
         assert {one.id for one in history.findings(OF_ONE_SESSION)} <= set(heard.ids())
 
 
