@@ -52,6 +52,9 @@ class Span(NamedTuple):
     rank: int
     """Who wins where two spans cover the same bytes: the lower rank."""
 
+    secret: bytes = b""
+    """The secret itself, where the bytes are its base64 or its hexadecimal digits."""
+
 
 class Marker(NamedTuple):
     """A secret's replacement."""

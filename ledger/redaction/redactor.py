@@ -154,7 +154,7 @@ class Redactor:
                 end += 1  # never half a character
             if start >= end:
                 continue
-            marker = self._digester.marker(span.kind, raw[start:end])
+            marker = self._digester.marker(span.kind, span.secret or raw[start:end])
             pieces += raw[done:start], marker.text
             found.append((span.kind, marker.digest))
             done = end

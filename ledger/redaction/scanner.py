@@ -14,6 +14,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from ledger.redaction.findings import FOREIGN, MARKER, Span
 from ledger.redaction.named import NAME_LITERALS, find_named, find_value_before_name
+from ledger.redaction.packed import Packing, Unpacker, packings
 from ledger.redaction.placeholders import is_marked
 from ledger.redaction.places import PLACES, find_in_url
 from ledger.redaction.rules import Rule
@@ -32,12 +33,15 @@ class Scanner:
     def __init__(self, has_made: Callable[[re.Match[bytes]], bool], extra_rules: Iterable[Rule] = ()) -> None:
         """`has_made` tells our own markers from what only looks like one."""
         self._has_made = has_made
-        self._finders, self._marker_index, self._automaton = _compiled(tuple(extra_rules))
+        self._finders, self._packings, self._marker_index, self._automaton = _compiled(tuple(extra_rules))
 
     def find(self, data: bytes) -> list[Span]:
-        """The secrets in some bytes, in order, without overlaps."""
+        """The secrets in some bytes, packed ones too, in order, without overlaps."""
+        return self._find(data, is_packed=False)
+
+    def _find(self, data: bytes, *, is_packed: bool) -> list[Span]:
         hits = self._automaton.find_matches_as_indexes(data.lower(), overlapping=True)
-        return self._examine(data, hits) if hits else []
+        return self._examine(data, hits, is_packed) if hits else []
 
     def suspects(self, texts: list[str]) -> set[int]:
         """Which of some texts have to be examined, by their index: one pass over all of them at once."""
@@ -48,7 +52,8 @@ class Scanner:
         ends = list(accumulate(len(text.encode("utf-8", "surrogatepass")) + 1 for text in texts))
         return {bisect_right(ends, start) for _, start, _ in hits}
 
-    def _examine(self, data: bytes, hits: list[tuple[int, int, int]]) -> list[Span]:
+    def _examine(self, data: bytes, hits: list[tuple[int, int, int]], is_packed: bool) -> list[Span]:
+        unpacker = Unpacker(data, functools.partial(self._find, is_packed=True))
         spans: list[Span] = []
         covered_from = covered_to = marked_to = -1
         for index, start, end in hits:
@@ -68,12 +73,19 @@ class Scanner:
                 spans.append(span)
                 if span.end > covered_to and (span.rank == 0 or _is_long_word(data, span)):
                     covered_from, covered_to = span.start, span.end
+            if not is_packed and index in self._packings:
+                for packing in self._packings[index]:
+                    spans.extend(unpacker.secrets(start, packing))
         return _without_overlaps(data, spans) if spans else spans
 
 
 @functools.lru_cache(maxsize=8)
-def _compiled(extra_rules: tuple[Rule, ...]) -> tuple[list[tuple[Finder, ...]], int, BytesAhoCorasick]:
-    """What runs at a hit of each literal, the index of the literal of our markers, and what finds all hits."""
+def _compiled(
+    extra_rules: tuple[Rule, ...],
+) -> tuple[list[tuple[Finder, ...]], dict[int, list[Packing]], int, BytesAhoCorasick]:
+    """What runs at a hit of each literal, what may be packed there, the index of the literal of our markers, and what
+    finds all hits.
+    """
     finders: dict[str, list[Finder]] = defaultdict(list)
     for rule in (*SHAPES, *PLACES, *extra_rules):
         for literal in rule.literals:
@@ -84,8 +96,17 @@ def _compiled(extra_rules: tuple[Rule, ...]) -> tuple[list[tuple[Finder, ...]], 
         finders[literal].extend((find_named, find_value_before_name))
     finders["://"].append(find_in_url)
     finders[_MARKER_LITERAL] = []
+    packed = packings((*SHAPES, *PLACES, *extra_rules))
+    for form in packed:
+        finders[form].extend(())
     automaton = BytesAhoCorasick([literal.encode() for literal in finders], implementation=Implementation.DFA)
-    return [tuple(found) for found in finders.values()], list(finders).index(_MARKER_LITERAL), automaton
+    indexes = {literal: index for index, literal in enumerate(finders)}
+    return (
+        [tuple(found) for found in finders.values()],
+        {indexes[form]: some for form, some in packed.items()},
+        indexes[_MARKER_LITERAL],
+        automaton,
+    )
 
 
 def _is_long_word(data: bytes, span: Span) -> bool:

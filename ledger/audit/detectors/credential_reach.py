@@ -25,8 +25,8 @@ WHY = (
     "A secret in a prompt, in a message between agents or in a request outside is out: only a new one helps."
 )
 MISSES = (
-    "Secrets that redaction does not know as such; encoded or split ones; what a program sent that the record does not"
-    " show; whether a host outside is the one that a secret belongs to, unless their names say so."
+    "Secrets that redaction does not know as such; ones that are split, encrypted, or encoded other than in base64 or"
+    " hexadecimal digits; what a program sent that the record does not show; whether a host outside is the one that a secret belongs to, unless their names say so."
 )
 READS = (
     SessionStarted,
