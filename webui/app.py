@@ -14,8 +14,9 @@ from ledger.capture.otlp import MOST_BYTES, Receiver
 from ledger.capture.proxy import Runs
 from ledger.effects.loop_policy import LoopPolicy
 from ledger.home import Ledger
+from webui.asgi import Receive, Scope, Send
 from webui.dependencies import Parts, Web
-from webui.guard import Guard, Receive, Scope, Send
+from webui.guard import Guard
 from webui.logins import Logins
 from webui.lost import Lost
 from webui.otlp_http import otlp_routes

@@ -11,7 +11,9 @@ from ledger.protocols.wire import HttpExchange
 from replay.branching import Branch, BranchPlayer
 from replay.player import Answer
 from replay.report import Report
-from webui.playing import PlayerApp, Receive, Scope, Send, served
+from webui.asgi import Receive, Scope, Send
+from webui.listening import served
+from webui.playing import PlayerApp
 from webui.proxy import ProxyApp
 from webui.rerun import Rerun, finished, folders, prepare, recorded_run, room_for
 from webui.upstreams import Upstreams

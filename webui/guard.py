@@ -13,12 +13,9 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, Literal
 from urllib.parse import quote
 
+from webui.asgi import Application, Receive, Scope, Send
 from webui.logins import COOKIE, Login, Logins
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Refuse = Callable[[Scope, Receive, Send, int, str], Awaitable[None]]
 """Answers a request with a status and a sentence."""
 
@@ -47,7 +44,7 @@ _HEADERS = [
 class Guard:
     """The application inside, guarded. `hosts` are the names by which it may be called."""
 
-    def __init__(self, app: App, *, logins: Logins, hosts: frozenset[str], refuse: Refuse) -> None:
+    def __init__(self, app: Application, *, logins: Logins, hosts: frozenset[str], refuse: Refuse) -> None:
         self._app = app
         self._logins = logins
         self._hosts = hosts

@@ -4,16 +4,12 @@ A plain ASGI application. Nothing is ever sent on.
 """
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
-from socket import socket
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
-import uvicorn
 
 from replay.player import Answer, Player
+from webui.asgi import Receive, Scope, Send, has_left
 from webui.proxy import MOST_BYTES, RUN_HEADER
 
 _ABORTED_AFTER_S = 5.0
@@ -26,11 +22,6 @@ _UNANSWERED = {
         "message": "loopledger replay: no answer came when this was recorded",
     },
 }
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class LiveSide(Protocol):
@@ -97,7 +88,7 @@ class PlayerApp:
                     await self._live.pass_on(scope, body, target, receive, send)
                     return
                 await self._live.keep(scope["method"], target, told, body, answer)
-            gone = asyncio.ensure_future(_left(receive))
+            gone = asyncio.ensure_future(has_left(receive))
             try:
                 await self._write(answer, gone, send)
             finally:
@@ -142,29 +133,6 @@ class PlayerApp:
         # Without an end, the server drops the connection.
 
 
-@contextmanager
-def served(application: Application, listening: socket) -> Iterator[None]:
-    """Serve on a listening socket, in a thread, until the block ends."""
-    config = uvicorn.Config(
-        application,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=2,
-        ws="none",
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listening],), name="front", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
 def _target(scope: Scope) -> str:
     """Path and query, as the provider was asked for."""
     path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
@@ -186,11 +154,6 @@ async def _whole_body(receive: Receive, most_bytes: int) -> bytes | None:
             raise TooLargeError(f"loopledger replay: a request has at most {most_bytes} bytes")
         if not message.get("more_body"):
             return bytes(body)
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _send_whole(send: Send, status: int, headers: list[tuple[str, str]], body: bytes) -> None:

@@ -6,7 +6,6 @@ A plain ASGI application. Nothing is sent before it is recorded; nothing of an a
 import asyncio
 import io
 import ssl
-from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from ledger.capture.proxy import LiveExchange, Runs
 from ledger.errors import InputError, LedgerError
 from ledger.protocols.http_bodies import header
 from ledger.protocols.wire import HttpExchange, Pairs
+from webui.asgi import Receive, Scope, Send, has_left
 from webui.upstreams import Upstreams
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -38,9 +38,6 @@ _HOP_BY_HOP = frozenset(
 )
 _NOT_SENT_ON = _HOP_BY_HOP | {"host", "accept-encoding", "content-length", "expect", RUN_HEADER}
 _ERRORS = (aiohttp.ClientError, OSError, TimeoutError)
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class _RefusedError(Exception):
@@ -72,7 +69,7 @@ class ProxyApp:
         self._client: aiohttp.ClientSession | None = None
         self._held = 0
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
@@ -123,7 +120,7 @@ class ProxyApp:
             if message["type"] == "lifespan.shutdown":
                 return
 
-    def _run_of(self, scope: MutableMapping[str, Any]) -> tuple[str | None, str]:
+    def _run_of(self, scope: Scope) -> tuple[str | None, str]:
         """The run of a request, and its path and query there; no run for a question after our health."""
         path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         query = scope["query_string"].decode("latin-1")
@@ -152,7 +149,7 @@ class ProxyApp:
         except InputError as error:
             raise _RefusedError(400, "bad_run", str(error)) from error
         work = asyncio.ensure_future(self._pass_on(live, method, address, told, body, send))
-        gone = asyncio.ensure_future(_left(receive))
+        gone = asyncio.ensure_future(has_left(receive))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
@@ -292,11 +289,6 @@ async def _recorded(written: Any) -> None:
     """Wait for a record; who lost it is told by the exchange, and the client gets its answer all the same."""
     if written is not None:
         await asyncio.wait({asyncio.wrap_future(written)})
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _answer(send: Send, status: int, value: Any) -> None:

@@ -1,21 +1,16 @@
 """The command `proxy`: the recording proxy alone, on this machine unless told otherwise."""
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 
 from ledger.capture.proxy import Runs
 from ledger.cli.settings import settings_of
 from ledger.cli.terminal import say, visible
 from ledger.effects.loop_policy import load_loop_policy
-from ledger.errors import InputError
 from ledger.recorder import new_id
+from webui.listening import bound_socket, quiet_server
 from webui.lost import Lost
 from webui.proxy import MOST_BYTES, RUN_HEADER, ProxyApp
 from webui.upstreams import Upstreams
@@ -92,51 +87,10 @@ def add_proxy_command(app: typer.Typer) -> None:
                     most_bytes=most * _MEGABYTE,
                 )
                 _show(f"http://{host}:{listening.getsockname()[1]}", name, upstreams)
-                serve_proxy(application, listening)
+                # A dropped connection upstream drops the client's, which is no error of the server.
+                quiet_server(application, grace_s=5).run(sockets=[listening])
             finally:
                 runs.close()
-
-
-def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises InputError when it cannot."""
-    try:
-        listening = socket.create_server((host, port), backlog=512)
-        # What it accepts inherits this: else a small piece of an answer waits for the client's acknowledgement.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listening
-    except OSError as error:
-        raise InputError(f"cannot listen at {host}:{port}: {error.strerror}") from error
-
-
-def serve_proxy(application: ProxyApp, listening: socket.socket) -> None:
-    """Serve until stopped. A dropped connection upstream drops the client's, which is no error of the server."""
-    _server(application).run(sockets=[listening])
-
-
-@contextmanager
-def proxy_served(application: ProxyApp, listening: socket.socket) -> Iterator[None]:
-    """Serve in a thread until the block ends; what is under way then gets its time."""
-    server = _server(application)
-    thread = threading.Thread(target=server.run, args=([listening],), name="proxy")
-    thread.start()
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-def _server(application: ProxyApp) -> uvicorn.Server:
-    config = uvicorn.Config(
-        application,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=5,
-        ws="none",
-    )
-    return uvicorn.Server(config)
 
 
 def _show(url: str, name: str, upstreams: Upstreams) -> None:

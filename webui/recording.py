@@ -26,8 +26,8 @@ from ledger.importers._intake import import_paths
 from replay.keeping import keep_verdict
 from replay.proving import prove_requests
 from replay.report import Report
+from webui.listening import bound_socket, served
 from webui.proxy import ProxyApp
-from webui.proxy_command import bound_socket, proxy_served
 from webui.surroundings import Surroundings, surroundings
 from webui.upstreams import PUBLIC, Upstreams
 
@@ -139,7 +139,7 @@ def record(ledger: Ledger, recording: Recording, tell: Callable[[str], None]) ->
             application = ProxyApp(
                 runs, upstreams, default_run=recording.run, upstream_ca=recording.upstream_ca
             )
-            with proxy_served(application, listening):
+            with served(application, listening, grace_s=5):
                 recorded.status = run_command(around.command, around.environment, recording.cwd, tell=tell)
             reason = f"the command exited with status {recorded.status}"
             runs.end(recording.run, reason, "failed" if recorded.status else "completed")

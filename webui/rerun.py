@@ -16,7 +16,8 @@ from replay.matching import Folders
 from replay.player import GATE_TIMEOUT_S, Player
 from replay.recordings import sessions_of_run
 from replay.report import Report
-from webui.playing import PlayerApp, served
+from webui.listening import served
+from webui.playing import PlayerApp
 from webui.sandbox import Room, open_room
 from webui.surroundings import Surroundings, surroundings
 

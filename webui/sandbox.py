@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from ledger.errors import InputError
+from webui.listening import bound_socket
 from webui.outside import Outside
-from webui.proxy_command import bound_socket
 
 _LAUNCHER = Path(__file__).with_name("sandboxed.py")
 _LARGEST_WORKSPACE = 4 << 30

@@ -20,8 +20,9 @@ from ledger.effects.loop_policy import load_loop_policy
 from ledger.errors import InputError
 from ledger.views.auditing import AuditFollower
 from webui.app import create_app
+from webui.listening import bound_socket
 from webui.logins import Logins, read_token
-from webui.proxy_command import PolicyOption, UpstreamOption, bound_socket
+from webui.proxy_command import PolicyOption, UpstreamOption
 from webui.settings import LOOPBACK, WebSettings, login_name
 from webui.upstreams import Upstreams
 

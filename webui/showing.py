@@ -12,11 +12,7 @@ _COLORS = {"equal": "green", "diverged": "red", "incomplete": "yellow"}
 
 def show_rerun(report: Report) -> None:
     """A command that ran again: verdict, requests, tools, and what it tried outside."""
-    _verdict(report.verdict)
-    if report.divergence is not None:
-        say(visible(report.divergence.text(), keep_lines=True))
-    elif report.reason is not None:
-        say(f"  {visible(report.reason)}")
+    _verdict(report)
     _requests(report)
     facts = report.facts
     for tool, count in report.tools.most_common(_LISTED):
@@ -37,19 +33,19 @@ def show_rerun(report: Report) -> None:
 
 def show_function(report: FunctionReport) -> None:
     """A function that ran again in this process."""
-    _verdict(report.verdict)
-    if report.divergence is not None:
-        say(visible(report.divergence.text(), keep_lines=True))
-    elif report.reason is not None:
-        say(f"  {visible(report.reason)}")
+    _verdict(report)
     answers = ", ".join(f"{amount(count)} {name}" for name, count in sorted(report.answers.items()) if count)
     say(f"  answers   {answers or 'none'}")
     say(f"  outside   {amount(report.outside_calls)} calls, {amount(report.effects)} tools run for real")
     say(f"  kept as   session {report.replay_session}")
 
 
-def _verdict(verdict: str) -> None:
-    say(verdict, bold=True, color=_COLORS[verdict])
+def _verdict(report: Report | FunctionReport) -> None:
+    say(report.verdict, bold=True, color=_COLORS[report.verdict])
+    if report.divergence is not None:
+        say(visible(report.divergence.text(), keep_lines=True))
+    elif report.reason is not None:
+        say(f"  {visible(report.reason)}")
 
 
 def _requests(report: Report) -> None:

@@ -8,7 +8,7 @@ from ledger.audit.intervals import Share
 from ledger.constraints.visibility import KEPT
 from ledger.home import Ledger
 from ledger.views.standing import StandingView
-from ledger.views.standing_rows import Answer, BreachRow, CutRow, RuleRow, StandRow
+from ledger.views.standing_rows import Answer, BreachRow, CutRow, RuleRow, RuleWords, StandRow
 from webui.fitting import weight
 from webui.page import Context
 from webui.visible import cut
@@ -31,37 +31,10 @@ class Cell(Context):
     """The record that shows it; none where there is nothing to look at."""
 
 
-class RuleLine(Context):
-    """A rule."""
-
-    number: int
-    """Its place among the rules of the session, from 1."""
-    name: str
-    """Its declared name, or `found:` and a digest of its words."""
-    text: str
-    """Its words, or the beginning of many."""
-    modality: str
-    """What sort of rule it is."""
-    polarity: str
-    """`negative`: it is said by a no; else `positive`."""
-    hardness: str
-    """Whether it may be outweighed."""
-    scope: str
-    """What it covers, in the words of its source; empty where nobody said."""
-    origin: str
-    """Where it was declared or found."""
-    seq: int
-    """Record by which it came into force; 0: a policy did that before the session."""
-    withdrawn: int | None
-    """Record by which it went out of force."""
-    is_declared: bool
-    """Whether somebody declared it; else it was found as a sentence."""
-
-
 class StandingLine(Context):
     """A row of the table."""
 
-    rule: RuleLine
+    rule: RuleWords
     """The rule."""
     start: Cell
     """How it stood in the first request of the conversation after it came into force."""
@@ -166,10 +139,9 @@ def cell(how: str, seq: int | None = None) -> Cell:
     return Cell(how=how, level="ok" if how in KEPT else level, seq=seq)
 
 
-def rule_line(row: RuleRow, longest: int = LONGEST_RULE) -> RuleLine:
-    """A rule."""
-    fields = {name: getattr(row, name) for name in RuleLine.model_fields}
-    return RuleLine(**(fields | {"text": row.text if longest > len(row.text) else cut(row.text, longest)}))
+def rule_words(row: RuleRow, text: str) -> RuleWords:
+    """A rule, with so much of its words."""
+    return RuleWords(**(row.model_dump(include=set(RuleWords.model_fields)) | {"text": text}))
 
 
 def standing_lines(
@@ -182,7 +154,7 @@ def standing_lines(
     ends = view.ends(session, lane, numbers)
     return [
         StandingLine(
-            rule=rule_line(row),
+            rule=rule_words(row, cut(row.text, LONGEST_RULE) if len(row.text) >= LONGEST_RULE else row.text),
             start=_at(ends[row.number][0]) if row.number in ends else cell("not seen"),
             cells=[_left(row, one, left.get((row.number, one.seq))) for one in cuts],
             now=_now(row, ends[row.number][1] if row.number in ends else None),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ledger.audit import CANNOT_SEE, ApprovalCheck, Finding
 from ledger.capture.gates.deciding import Told, Verdict, decide, hold, release
 from ledger.capture.gates.questions import Question
-from ledger.cli.settings import BAD_NEWS, JsonOption, SessionArgument, settings_of
+from ledger.cli.settings import BAD_NEWS, ByOption, JsonOption, ReasonOption, SessionArgument, settings_of
 from ledger.cli.terminal import Column, Table, json_text, say, show_json, visible
 from ledger.effects.covering import is_after
 from ledger.effects.loop_policy import ApprovalRule, Scope, seconds_of
@@ -34,14 +34,6 @@ ApprovalArgument = Annotated[
     typer.Argument(
         metavar="APPROVAL", help="Id of a question, or the unambiguous start of one.", show_default=False
     ),
-]
-ByOption = Annotated[
-    str | None,
-    typer.Option("--by", metavar="NAME", help="Who says so; your login name by default.", show_default=False),
-]
-ReasonOption = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why; kept with it.", show_default=False),
 ]
 
 

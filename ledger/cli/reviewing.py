@@ -7,7 +7,7 @@ import typer
 
 from ledger.audit import Detector, discover
 from ledger.cli.auditing import DetectorsOption
-from ledger.cli.settings import JsonOption, settings_of
+from ledger.cli.settings import ByOption, JsonOption, ReasonOption, settings_of
 from ledger.cli.terminal import Column, Table, say, say_wrapped, show_json, visible
 from ledger.errors import InputError
 from ledger.views.findings import Measured, Verdict, find, give_verdict, kept, measured, write_note
@@ -18,11 +18,6 @@ _VERDICTS: dict[str, Verdict] = {
     "accepted": "accepted_risk",
     "duplicate": "duplicate",
 }
-
-ByOption = Annotated[
-    str | None,
-    typer.Option("--by", metavar="NAME", help="Who says so; your login name by default.", show_default=False),
-]
 
 
 def add_review_commands(app: typer.Typer) -> None:
@@ -128,9 +123,7 @@ def verdict_command(
         str,
         typer.Argument(metavar="VERDICT", help=f"One of {', '.join(_VERDICTS)}.", show_default=False),
     ],
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with it.", show_default=False)
-    ] = None,
+    reason: ReasonOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -32,6 +32,14 @@ SessionArgument = Annotated[
         metavar="SESSION", help="Id of a session, or the unambiguous start of one.", show_default=False
     ),
 ]
+ByOption = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who says so; your login name by default.", show_default=False),
+]
+ReasonOption = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Why; kept with it.", show_default=False),
+]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeGuard, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 from ledger.errors import InputError
 from ledger.events.record import Grade
+from ledger.importers._json_pieces import partial_json
 from ledger.intake import Desk, Item
 
 __all__ = ["Desk", "Importer", "Item", "Sniff", "UrlImporter", "discover", "importer_named", "reads_urls"]
@@ -39,6 +40,11 @@ class Sniff:
     def opening(self) -> bytes:
         """`start` without a byte-order mark and the blanks before its first character."""
         return self.start.removeprefix(b"\xef\xbb\xbf").lstrip()
+
+    @property
+    def json(self) -> Any:
+        """The object or list that the file begins with, as far as `start` goes; None where it begins with neither."""
+        return partial_json(self.start) if self.opening[:1] in (b"{", b"[") else None
 
 
 class Importer(Protocol):

@@ -13,7 +13,6 @@ from ledger.events.keeping import SourceKept
 from ledger.events.record import Grade
 from ledger.events.session import SessionStarted
 from ledger.importers import Desk, Item, Sniff
-from ledger.importers._json_pieces import partial_json
 from ledger.importers._jsonl import Damage
 from ledger.importers._plain.json_rpc import framed, rpc_messages
 from ledger.importers._plain.scribe import Scribe, utc_time
@@ -61,10 +60,7 @@ _KEPT = 20_000
 
 def recognizes(sniff: Sniff) -> bool:
     """JSON-RPC with a method of A2A, or an answer that holds a task or a message of an agent."""
-    start = sniff.opening
-    if start[:1] not in (b"{", b"["):
-        return False
-    value = partial_json(start)
+    value = sniff.json
     if isinstance(value, list):
         value = value[0] if value else None
     message = framed(value)

@@ -72,9 +72,7 @@ _EVENTS = frozenset(
 
 def recognizes(sniff: Sniff) -> bool:
     """A saved session, a checkpoint, a response, or a list of workflow events or of middleware entries."""
-    if sniff.opening[:1] not in (b"{", b"["):
-        return False
-    return _shape(partial_json(sniff.start)) is not None
+    return _shape(sniff.json) is not None
 
 
 def _shape(first: Any) -> str | None:

@@ -38,9 +38,7 @@ _ENTRY_FIELDS = {
 
 def recognizes(sniff: Sniff) -> bool:
     """A list of log entries or of messages, a result of a run, or a saved state of a team."""
-    if sniff.opening[:1] not in (b"{", b"["):
-        return False
-    return _shape(partial_json(sniff.start)) is not None
+    return _shape(sniff.json) is not None
 
 
 def _shape(first: Any) -> str | None:

@@ -51,13 +51,10 @@ _OF_OTHERS = frozenset(
 
 def recognizes(sniff: Sniff) -> bool:
     """A list of messages with roles, an object that holds one under a known name, or lines of these."""
-    start = sniff.opening
-    if start[:1] not in (b"{", b"["):
-        return False
-    first = partial_json(sniff.start)
+    first = sniff.json
     if _holds_messages(first):
         return True
-    line, _, second = start.partition(b"\n")
+    line, _, second = sniff.opening.partition(b"\n")
     if isinstance(first, dict) and "content" in first and _are_messages([first]):
         return _is_whole(line) and second[:1] == b"{"  # a message on every line
     if isinstance(first, dict) and first.keys() == {"metadata"} and isinstance(first["metadata"], dict):

@@ -31,9 +31,7 @@ CANNOT_SHOW = (
 
 def recognizes(sniff: Sniff) -> bool:
     """A list of events with the bus's fields, or a checkpoint."""
-    if sniff.opening[:1] not in (b"{", b"["):
-        return False
-    return _shape(partial_json(sniff.start)) is not None
+    return _shape(sniff.json) is not None
 
 
 def _shape(first: Any) -> str | None:

@@ -40,9 +40,7 @@ def recognizes(sniff: Sniff) -> bool:
     """A database with ADK's tables, or its JSON."""
     if sniff.start.startswith(MAGIC):
         return is_database(tables_of(sniff))
-    if sniff.opening[:1] not in (b"{", b"["):
-        return False
-    return _shape(partial_json(sniff.start)) is not None
+    return _shape(sniff.json) is not None
 
 
 def _shape(first: Any) -> str | None:

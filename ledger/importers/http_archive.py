@@ -11,7 +11,7 @@ from ledger.events.keeping import SourceKept
 from ledger.events.record import Grade
 from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
-from ledger.importers._json_pieces import Piece, Torn, json_pieces, partial_json
+from ledger.importers._json_pieces import Piece, Torn, json_pieces
 from ledger.importers._plain.scribe import utc_time
 from ledger.importers._plain.wire import HttpExchange, WireLog
 from ledger.importers._yaml_pieces import yaml_pieces
@@ -39,7 +39,7 @@ def recognizes(sniff: Sniff) -> bool:
     """A HAR log, or the interactions of a cassette."""
     start = sniff.opening
     if start[:1] == b"{":
-        match partial_json(start):
+        match sniff.json:
             case {"log": {"entries": list()}} | {"log": {"creator": dict(), "version": str()}}:
                 return True
             case {"interactions": [{"request": dict() as request}, *_]}:

@@ -11,7 +11,7 @@ from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
 from ledger.importers._inspect.archive import ARCHIVE_ERRORS, Archive, open_archive
 from ledger.importers._inspect.sample import Run, read_sample
-from ledger.importers._json_pieces import Torn, json_pieces, partial_json
+from ledger.importers._json_pieces import Torn, json_pieces
 from ledger.importers._plain.scribe import Scribe
 from ledger.protocols.drafting import Place
 
@@ -38,9 +38,7 @@ def recognizes(sniff: Sniff) -> bool:
         return any(name in start for name in _HEADERS[:1]) or (
             sniff.path.suffix == ".eval" and any(name in start for name in _HEADERS)
         )
-    if start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"{":
-        return False
-    value = partial_json(start)
+    value = sniff.json
     if not isinstance(value, dict):
         return False
     evaluation = value.get("eval")

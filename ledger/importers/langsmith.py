@@ -41,10 +41,7 @@ _RUNS_KEPT = 50_000
 
 def recognizes(sniff: Sniff) -> bool:
     """A payload with posted or patched runs, or runs with their type and trace."""
-    start = sniff.opening
-    if start[:1] not in (b"{", b"["):
-        return False
-    value = partial_json(start)
+    value = sniff.json
     if isinstance(value, list):
         return bool(value) and _is_run(value[0])
     if not isinstance(value, dict):

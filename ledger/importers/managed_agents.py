@@ -17,7 +17,6 @@ from ledger.events.record import Grade
 from ledger.events.session import ArtifactInForce, SessionEnded, SessionStarted
 from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
-from ledger.importers._json_pieces import partial_json
 from ledger.importers._jsonl import Damage, json_lines
 from ledger.importers._plain.scribe import Scribe, utc_time
 from ledger.protocols.drafting import Place
@@ -52,10 +51,7 @@ _ONLY_KEPT = frozenset(
 
 def recognizes(sniff: Sniff) -> bool:
     """Lines of a client's calls, or of events with the ids of this service."""
-    start = sniff.opening
-    if start[:1] not in (b"[", b"{"):
-        return False
-    match partial_json(start):
+    match sniff.json:
         case [str() as method, *_]:
             return method.startswith(_METHOD)
         case {"id": str() as native, "type": str() as kind}:

@@ -8,7 +8,6 @@ from typing import Any
 from ledger.events.keeping import SourceKept
 from ledger.events.record import Grade
 from ledger.importers import Desk, Item, Sniff
-from ledger.importers._json_pieces import partial_json
 from ledger.importers._jsonl import Damage
 from ledger.importers._plain.json_rpc import framed, rpc_messages
 from ledger.importers._plain.scribe import Scribe
@@ -33,10 +32,7 @@ _OPEN_KEPT = 20_000
 
 def recognizes(sniff: Sniff) -> bool:
     """JSON-RPC with a method of MCP, an answer beside such a one, or a bare request of it."""
-    start = sniff.opening
-    if start[:1] not in (b"{", b"["):
-        return False
-    value = partial_json(start)
+    value = sniff.json
     if isinstance(value, list):
         value = value[0] if value else None
     message = framed(value)

@@ -9,7 +9,6 @@ from typing import Any
 from ledger.events.record import Grade
 from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
-from ledger.importers._json_pieces import partial_json
 from ledger.importers._jsonl import Damage, json_lines
 from ledger.importers._plain.scribe import utc_time
 from ledger.importers._plain.wire import HttpExchange, WireLog
@@ -30,10 +29,7 @@ CANNOT_SHOW = (
 
 def recognizes(sniff: Sniff) -> bool:
     """Lines with a path, a request body and a status."""
-    start = sniff.opening
-    if start[:1] != b"{":
-        return False
-    value = partial_json(start)
+    value = sniff.json
     if not isinstance(value, dict) or not isinstance(value.get("path"), str):
         return False
     return "req_body" in value and bool(value.keys() & {"req_headers", "ts", "method"})

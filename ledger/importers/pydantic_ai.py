@@ -10,7 +10,7 @@ from ledger.importers import Desk, Item, Sniff
 from ledger.importers._files import open_source
 from ledger.importers._frameworks.histories import course_of, fork_event, step_items
 from ledger.importers._harness.values import items, record, words
-from ledger.importers._json_pieces import Piece, Torn, json_pieces, partial_json
+from ledger.importers._json_pieces import Piece, Torn, json_pieces
 from ledger.importers._pydantic_ai.teller import FORMAT, Teller, is_message, message_digest
 
 __all__ = ["CANNOT_SHOW", "FORMAT", "GRADE", "TITLE", "read", "recognizes"]
@@ -29,9 +29,7 @@ CANNOT_SHOW = (
 
 def recognizes(sniff: Sniff) -> bool:
     """A list of messages with kinds and parts."""
-    if sniff.opening[:1] != b"[":
-        return False
-    first = partial_json(sniff.start)
+    first = sniff.json
     return isinstance(first, list) and bool(first) and is_message(first[0])
 
 

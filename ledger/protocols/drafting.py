@@ -6,6 +6,8 @@ from ledger.events import Draft, Event
 from ledger.events.record import ActorKind, Grade
 from ledger.recorder import Keeper
 
+_WORD = 200
+
 
 class Place(NamedTuple):
     """Where a source record stands."""
@@ -40,3 +42,11 @@ class Drafter(Protocol):
 
     def word(self, value: Any, where: str = "") -> str | None:
         """A short text that an event carries itself, or None: without secrets, cut to a bearable length."""
+
+
+def short_word(keep: Keeper, value: Any, where: str = "") -> str | None:
+    """What `Drafter.word` gives."""
+    if not isinstance(value, str) or not value:
+        return None
+    clean = keep.scalar(value, where)
+    return clean if len(clean) <= _WORD else f"{clean[: _WORD - 1]}…"

@@ -19,7 +19,7 @@ from eventsourcing.postgres import PostgresApplicationRecorder, PostgresFactory
 from psycopg.rows import DictRow, tuple_row
 
 from ledger.errors import StoreUnavailableError
-from ledger.store.content import BlobRow, NodeRow, link_chain
+from ledger.store.content import BlobRow, NodeRow
 from ledger.store.postgres_connection import LedgerDatastore, is_lost_connection, was_undone
 from ledger.store.postgres_queries import (
     APPEND,
@@ -32,7 +32,8 @@ from ledger.store.postgres_queries import (
     SELECT_EVENTS,
     STRANGE_KEYS,
 )
-from ledger.store.rows import FIND_GAPS, GET_CHAIN, Attachments, KeyRow, KeysTakenError, ScanRow
+from ledger.store.rows import Attachments, KeyRow, KeysTakenError, ScanRow
+from ledger.store.shared_reads import SharedReads
 from ledger.store.subscription import PolledSubscription
 
 _Item = TypeVar("_Item")
@@ -44,7 +45,7 @@ _LARGE_BYTES = 16 * 2**20
 _KEYS_TAKEN = "LK001"  # raised by ledger_append
 
 
-class PostgresRecorder(PostgresApplicationRecorder):
+class PostgresRecorder(SharedReads, PostgresApplicationRecorder):
     """Records, blobs, context nodes and source keys in one transaction, by one call of `ledger_append`.
 
     An append that is not durable commits with `synchronous_commit = off` for that transaction alone: it
@@ -164,6 +165,9 @@ class PostgresRecorder(PostgresApplicationRecorder):
                 time.sleep(_WAIT_S * attempt)
         raise AssertionError("the last attempt returns or raises")
 
+    def _rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._read(query.replace("?", "%b"), parameters)
+
     def select_events(
         self,
         originator_id: Any,
@@ -226,25 +230,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         )
         return [ScanRow(*row) for row in rows]
 
-    def next_key(self, session: str, seq: int) -> tuple[str, int] | None:
-        """Session and seq of the record after the given one, by the index alone."""
-        rows = self._read(
-            "select originator_id, originator_version from stored_events"
-            " where (originator_id, originator_version) > (%b, %b)"
-            " order by originator_id, originator_version limit 1",
-            (session, seq),
-        )
-        return cast("tuple[str, int]", rows[0]) if rows else None
-
-    def count_positions(self) -> tuple[int, int, int]:
-        """Number of records, lowest and highest position."""
-        count, lowest, highest = self._read("select count(*), min(nid), max(nid) from stored_events")[0]
-        return count, lowest or 0, highest or 0
-
-    def find_gaps(self, limit: int) -> list[tuple[int, int]]:
-        """First and last position of each hole in the positions, in order."""
-        return [(first, last) for first, last in self._read(FIND_GAPS.format("%b"), (limit,))]
-
     def find_sessions(self, prefix: str, limit: int) -> list[str]:
         """Session ids that start with the prefix, in order: one index seek for each."""
         return [row[0] for row in self._read(FIND_SESSIONS, {"prefix": prefix, "limit": limit})]
@@ -267,25 +252,6 @@ class PostgresRecorder(PostgresApplicationRecorder):
         """Rows of those context nodes that are there."""
         rows = self._read("select * from context_nodes where node = any(%b)", (list(nodes),))
         return {row[0]: NodeRow(*row) for row in rows}
-
-    def list_blobs(self, after: bytes, limit: int) -> list[bytes]:
-        """Digests of blobs, in order, after the given one."""
-        query = "select digest from blobs where digest > %b order by digest limit %b"
-        return [row[0] for row in self._read(query, (after, limit))]
-
-    def list_nodes(self, after: bytes, limit: int) -> list[bytes]:
-        """Digests of context nodes, in order, after the given one."""
-        query = "select node from context_nodes where node > %b order by node limit %b"
-        return [row[0] for row in self._read(query, (after, limit))]
-
-    def get_node(self, node: bytes) -> NodeRow | None:
-        """A context node's row."""
-        rows = self._read("select * from context_nodes where node = %b", (node,))
-        return NodeRow(*rows[0]) if rows else None
-
-    def get_chain(self, node: bytes) -> list[NodeRow]:
-        """The context that ends at this node, first message first."""
-        return link_chain(node, self._read(GET_CHAIN.format("%b"), (node,)))
 
     def get_keys(self, keys: Sequence[bytes]) -> dict[bytes, KeyRow]:
         """Those of the source keys that are in the ledger."""

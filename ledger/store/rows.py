@@ -10,34 +10,8 @@ from ledger.store.content import BlobRow, NodeRow
 SCHEMA_VERSION = b"1"
 """Version of the tables, kept in `ledger_meta`."""
 
-FIND_GAPS = """
-    select place + 1, nid - 1
-    from (select nid, lag(nid, 1, 0) over (order by nid) as place from stored_events) as positions
-    where nid > place + 1
-    order by nid
-    limit {}
-"""
-"""Holes in the positions, on every database; the braces stand for the parameter."""
-
-
 STORE_IS_CLOSED = "the store is closed"
 """What StoreUnavailableError says after `close`."""
-
-
-GET_CHAIN = """
-    with recursive chain (node, parent, message, depth) as (
-        select node, parent, message, depth
-        from context_nodes
-        where node = {}
-        union
-        select above.node, above.parent, above.message, above.depth
-        from context_nodes as above
-        join chain on above.node = chain.parent
-        where chain.depth > 1
-    )
-    select * from chain
-"""
-"""Nodes from one to the first of its context, on every database."""
 
 
 class KeyRow(NamedTuple):

@@ -22,16 +22,9 @@ from eventsourcing.sqlite import (
 )
 
 from ledger.errors import StoreUnavailableError
-from ledger.store.content import BlobRow, NodeRow, link_chain
-from ledger.store.rows import (
-    FIND_GAPS,
-    GET_CHAIN,
-    STORE_IS_CLOSED,
-    Attachments,
-    KeyRow,
-    KeysTakenError,
-    ScanRow,
-)
+from ledger.store.content import BlobRow, NodeRow
+from ledger.store.rows import STORE_IS_CLOSED, Attachments, KeyRow, KeysTakenError, ScanRow
+from ledger.store.shared_reads import SharedReads
 from ledger.store.sqlite_connection import DAMAGE, LedgerPool, connect
 from ledger.store.subscription import PolledSubscription
 
@@ -53,7 +46,7 @@ _GET_BLOBS = (
 _EVENT_COLUMNS = "nid, originator_id, originator_version, topic, state"
 
 
-class SQLiteRecorder(SQLiteApplicationRecorder):
+class SQLiteRecorder(SharedReads, SQLiteApplicationRecorder):
     """Records, blobs, context nodes and source keys in one transaction."""
 
     def __init__(self, datastore: SQLiteDatastore, events_table_name: str = "stored_events") -> None:
@@ -234,26 +227,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         )
         return [ScanRow(*row) for row in rows]
 
-    def next_key(self, session: str, seq: int) -> tuple[str, int] | None:
-        """Session and seq of the record after the given one, by the index alone."""
-        rows = self._rows(
-            "SELECT originator_id, originator_version FROM stored_events"
-            " WHERE (originator_id, originator_version) > (?, ?)"
-            " ORDER BY originator_id, originator_version LIMIT 1",
-            (session, seq),
-        )
-        return cast("tuple[str, int]", rows[0]) if rows else None
-
-    def count_positions(self) -> tuple[int, int, int]:
-        """Number of records, lowest and highest position."""
-        count, lowest, highest = self._rows("SELECT count(*), min(nid), max(nid) FROM stored_events")[0]
-        return count, lowest or 0, highest or 0
-
-    def find_gaps(self, limit: int) -> list[tuple[int, int]]:
-        """First and last position of each hole in the positions, in order."""
-        rows = self._rows(FIND_GAPS.format("?"), (limit,))
-        return [(first, last) for first, last in rows]
-
     def find_sessions(self, prefix: str, limit: int) -> list[str]:
         """Session ids that start with the prefix, in order: one index seek for each."""
         found: list[str] = []
@@ -293,25 +266,6 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def get_nodes(self, nodes: Sequence[bytes]) -> dict[bytes, NodeRow]:
         """Rows of those context nodes that are there."""
         return {node: row for node in nodes if (row := self.get_node(node)) is not None}
-
-    def list_blobs(self, after: bytes, limit: int) -> list[bytes]:
-        """Digests of blobs, in order, after the given one."""
-        query = "SELECT digest FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?"
-        return [row[0] for row in self._rows(query, (after, limit))]
-
-    def list_nodes(self, after: bytes, limit: int) -> list[bytes]:
-        """Digests of context nodes, in order, after the given one."""
-        query = "SELECT node FROM context_nodes WHERE node > ? ORDER BY node LIMIT ?"
-        return [row[0] for row in self._rows(query, (after, limit))]
-
-    def get_node(self, node: bytes) -> NodeRow | None:
-        """A context node's row."""
-        rows = self._rows("SELECT * FROM context_nodes WHERE node = ?", (node,))
-        return NodeRow(*rows[0]) if rows else None
-
-    def get_chain(self, node: bytes) -> list[NodeRow]:
-        """The context that ends at this node, first message first."""
-        return link_chain(node, self._rows(GET_CHAIN.format("?"), (node,)))
 
     def get_keys(self, keys: Sequence[bytes]) -> dict[bytes, KeyRow]:
         """Those of the source keys that are in the ledger."""

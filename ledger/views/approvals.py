@@ -12,7 +12,7 @@ from ledger.errors import LedgerError
 from ledger.events import Record
 from ledger.events.approval import ApprovalAsked, ApprovalDecided, ApprovalUsed
 from ledger.store import EventStore
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
@@ -88,7 +88,7 @@ class ApprovalsView(ViewFile):
     def rows(self, session: str | None = None, limit: int | None = None) -> list[QuestionRow]:
         """All questions of the ledger or of a session, decided ones and those of other queues too."""
         where = "" if session is None else "where session = ?"
-        values = (() if session is None else (_column(session),)) + (-1 if limit is None else limit,)
+        values = (() if session is None else (column(session),)) + (-1 if limit is None else limit,)
         return self._rows(f"{_SELECT} {where} order by position limit ?", values)
 
     def page(self, state: State, session: str | None, after: int | None, limit: int) -> list[QuestionRow]:
@@ -102,7 +102,7 @@ class ApprovalsView(ViewFile):
         values: list[Any] = []
         if session is not None:
             where += " and session = ?"
-            values.append(_column(session))
+            values.append(column(session))
         is_open = state == "open"
         if after is not None:
             where += f" and position {'>' if is_open else '<'} ?"
@@ -113,7 +113,7 @@ class ApprovalsView(ViewFile):
     def of_id(self, approval_id: str, limit: int) -> list[QuestionRow]:
         """Questions of exactly this id, of whatever queue; sources may use an id in several sessions."""
         query = f"{_SELECT} where approval_id = ? order by position limit ?"
-        return self._rows(query, (_column(approval_id), limit))
+        return self._rows(query, (column(approval_id), limit))
 
     def open_count(self) -> int:
         """How many questions loops wait for."""
@@ -122,7 +122,7 @@ class ApprovalsView(ViewFile):
 
     def named(self, start: str, limit: int) -> list[QuestionRow]:
         """Queued questions whose id is, or starts with, a text; those that are named exactly first."""
-        start = _column(start)
+        start = column(start)
         after = start + chr(0x10FFFF)
         query = (
             f"{_SELECT} where approval_id >= ? and approval_id < ? and queued = 1"
@@ -158,7 +158,7 @@ class ApprovalsView(ViewFile):
     def _take(self, record: Record) -> None:
         event, execute = record.event, self._connection.execute
         assert isinstance(event, ApprovalAsked | ApprovalDecided | ApprovalUsed)
-        key = (_column(record.session), _column(event.approval_id))
+        key = (column(record.session), column(event.approval_id))
         if isinstance(event, ApprovalAsked):
             execute(
                 "insert or ignore into questions (session, approval_id, position, asked, queued)"
@@ -177,8 +177,3 @@ class ApprovalsView(ViewFile):
 
 def _time(record: Record) -> str:
     return record.occurred_at or record.recorded_at
-
-
-def _column(text: str) -> str:
-    """Text that a database takes."""
-    return text.encode("utf-8", "replace").decode()

@@ -12,7 +12,7 @@ from ledger.events.replaying import ReplayAnswered
 from ledger.events.session import SessionForked
 from ledger.store import EventStore
 from ledger.views.session_row import Charge, charge_of
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
@@ -155,23 +155,23 @@ class BranchesView(ViewFile):
     # -- keeping up --------------------------------------------------------------------------------------------------
 
     def _take(self, record: Record) -> None:
-        session, seq, execute = _column(record.session), record.seq, self._connection.execute
+        session, seq, execute = column(record.session), record.seq, self._connection.execute
         match record.event:
             case SessionForked() as event:
                 execute(
                     "insert or ignore into forks values (?, ?, ?, ?, ?, null, null)",
-                    (session, _column(event.origin), event.origin_seq, seq, int(event.runs_again)),
+                    (session, column(event.origin), event.origin_seq, seq, int(event.runs_again)),
                 )
             case CheckpointTaken() as event:
                 target = seq - 1 if event.seq is None else event.seq
                 execute(
                     "insert or replace into named values (?, ?, ?)",
-                    (session, _column(event.checkpoint_id), target),
+                    (session, column(event.checkpoint_id), target),
                 )
             case RolledBack() as event:
                 to_seq = event.to_seq
                 if to_seq is None and event.checkpoint_id is not None:
-                    to_seq = self._named(session, _column(event.checkpoint_id))
+                    to_seq = self._named(session, column(event.checkpoint_id))
                 execute("insert or replace into rollbacks values (?, ?, ?)", (session, seq, to_seq))
             case ReplayAnswered() as event:
                 self._answered_again(session, seq, event)
@@ -194,11 +194,11 @@ class BranchesView(ViewFile):
             )
         elif event.call_id is not None:
             self._connection.execute(
-                "insert or ignore into given values (?, ?)", (session, _column(event.call_id))
+                "insert or ignore into given values (?, ?)", (session, column(event.call_id))
             )
 
     def _charge(self, session: str, seq: int, event: ModelCallAnswered) -> None:
-        call_id = _column(event.call_id)
+        call_id = column(event.call_id)
         if event.revision > 0:
             self._connection.execute(
                 "delete from spent where session = ? and seq ="
@@ -219,8 +219,3 @@ class BranchesView(ViewFile):
 
 def _fork(row: tuple[Any, ...]) -> ForkRow:
     return ForkRow._make(row)._replace(runs_again=bool(row[4]))
-
-
-def _column(text: str) -> str:
-    """Text that a database takes; half characters become question marks."""
-    return text.encode("utf-8", "replace").decode()

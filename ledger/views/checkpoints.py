@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ledger.events import Record
 from ledger.events.recovery import CheckpointTaken
 from ledger.store import EventStore
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column, optional_column, told_at
 
 VERSION = 2
 """Number of what the rows mean: another number is another file."""
@@ -70,24 +70,19 @@ class CheckpointsView(ViewFile):
 
     def rows(self, session: str) -> list[CheckpointRow]:
         """The checkpoints of a session, in the order in which they were taken."""
-        return list(map(CheckpointRow._make, self._connection.execute(SELECT, (_column(session),))))
+        return list(map(CheckpointRow._make, self._connection.execute(SELECT, (column(session),))))
 
     def _take(self, record: Record) -> None:
         event = record.event
         assert isinstance(event, CheckpointTaken)
         row = (
-            _column(record.session),
+            column(record.session),
             record.seq,
-            _column(event.checkpoint_id),
+            column(event.checkpoint_id),
             record.seq - 1 if event.seq is None else event.seq,
             event.taken_by,
-            None if event.label is None else _column(event.label),
+            optional_column(event.label),
             None if event.files is None else event.files.digest,
-            record.occurred_at or record.recorded_at,
+            told_at(record),
         )
         self._connection.execute("insert or replace into checkpoints values (?, ?, ?, ?, ?, ?, ?, ?)", row)
-
-
-def _column(text: str) -> str:
-    """Text that a database takes: half characters become question marks."""
-    return text.encode("utf-8", "replace").decode()

@@ -14,7 +14,7 @@ from ledger.events.review import FindingRaised
 from ledger.store import EventStore
 from ledger.store.mapper import decode_record
 from ledger.views.event_row import LEVELS, EventRow, level_of_severity, row_of
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column, optional_column
 
 VERSION = 3
 """Number of what the rows mean: another number is another file."""
@@ -192,14 +192,14 @@ class EventsView(ViewFile):
                     numbers[session] = self._number(session, make=True)
                 try:
                     record = decode_record(item)
-                    row = row_of(record, _column(self._say(record)))
+                    row = _kept(row_of(record, self._say(record)))
                     if isinstance(record.event, FindingRaised):
                         raised += [(place, record.event.severity) for place in record.event.witnesses]
                     if isinstance(record.event, ModelCallAnswered) and (row.tokens or row.cost_usd):
                         answers.append((numbers[session], record.seq, record.event))
                 except LedgerError:
                     row = EventRow(
-                        item.originator_version, _column(item.topic), len(LEVELS) - 1, None, None, _UNREADABLE
+                        item.originator_version, column(item.topic), len(LEVELS) - 1, None, None, _UNREADABLE
                     )
                 rows.append((numbers[session], row))
             self._insert(rows)
@@ -213,10 +213,7 @@ class EventsView(ViewFile):
     def _insert(self, rows: Sequence[tuple[int, EventRow]]) -> None:
         self._connection.executemany(
             "insert or replace into events values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (number, *row[:3], _optional(row.agent), *row[4:8], _optional(row.tool), row.cost_usd)
-                for number, row in rows
-            ],
+            [(number, *row) for number, row in rows],
         )
         sums: dict[tuple[int, int], list[int]] = {}
         kinds: dict[tuple[int, str, str], int] = {}
@@ -224,7 +221,7 @@ class EventsView(ViewFile):
             counts = sums.setdefault((number, (row.seq - 1) // STRETCH), [0, 0, 0, 0])
             counts[row.level] += 1
             counts[3] += row.tokens
-            kind = (number, row.type, _optional(row.agent) or "")
+            kind = (number, row.type, row.agent or "")
             kinds[kind] = kinds.get(kind, 0) + 1
         self._connection.executemany(
             "insert into stretches values (?, ?, ?, ?, ?, ?) on conflict do update set low = low + excluded.low,"
@@ -238,7 +235,7 @@ class EventsView(ViewFile):
 
     def _count_once(self, number: int, seq: int, answer: ModelCallAnswered) -> None:
         """A fuller reading of an answer counts in the place of the one before."""
-        call = (number, _column(answer.call_id))
+        call = (number, column(answer.call_id))
         if answer.revision:
             before = self._connection.execute(
                 "select e.seq, e.tokens from answers a join events e on e.session = a.session and e.seq = a.seq"
@@ -281,7 +278,7 @@ class EventsView(ViewFile):
             )
 
     def _number(self, session: str, *, make: bool = False) -> int:
-        name = _column(session)
+        name = column(session)
         if make:
             self._connection.execute("insert or ignore into sessions (id) values (?)", (name,))
         found = self._connection.execute("select number from sessions where id = ?", (name,)).fetchone()
@@ -384,13 +381,14 @@ class EventsView(ViewFile):
         return [(str(name), int(count)) for name, count in found]
 
 
-def _column(text: str) -> str:
-    """Text that a database takes: half characters become question marks. It is only shown and searched."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _optional(text: str | None) -> str | None:
-    return None if text is None else _column(text)
+def _kept(row: EventRow) -> EventRow:
+    """The row in text that a database takes."""
+    return row._replace(
+        agent=optional_column(row.agent),
+        at=optional_column(row.at),
+        said=column(row.said),
+        tool=optional_column(row.tool),
+    )
 
 
 __all__ = ["Bucket", "EventRow", "EventsView", "Kind", "Wanted"]

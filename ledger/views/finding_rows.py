@@ -3,6 +3,7 @@
 from typing import Any, Literal, NamedTuple
 
 from ledger.audit import SEVERITIES
+from ledger.views.view_file import column
 
 Order = Literal["severity", "open", "new"]
 """What comes first: the worst, what nobody has judged (or what has most of that), or what was raised last."""
@@ -175,8 +176,3 @@ class Sought(NamedTuple):
             parts.append("verdict = ?")
             values.append(self.state)
         return " and ".join(parts), values
-
-
-def column(text: str) -> str:
-    """Text that a database takes: half characters become question marks."""
-    return text.encode("utf-8", "replace").decode()

@@ -18,9 +18,8 @@ from ledger.views.finding_rows import (
     SessionRisk,
     Sought,
     VerdictRow,
-    column,
 )
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column, optional_column, told_at
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
@@ -95,8 +94,8 @@ class FindingsView(ViewFile):
     # -- keeping up ---------------------------------------------------------------------------------------------
 
     def _take(self, record: Record) -> None:
-        session, seq, at = column(record.session), record.seq, record.occurred_at or record.recorded_at
-        actor = None if record.actor is None or record.actor.id is None else column(record.actor.id)
+        session, seq, at = column(record.session), record.seq, told_at(record)
+        actor = optional_column(record.actor.id if record.actor else None)
         match record.event:
             case FindingRaised() as event:
                 self._connection.execute(
@@ -109,7 +108,7 @@ class FindingsView(ViewFile):
                         column(event.detector),
                         _rank(event.severity),
                         event.level,
-                        None if event.detector_version is None else column(event.detector_version),
+                        optional_column(event.detector_version),
                         event.message.digest,
                         json.dumps([column(place) for place in event.witnesses[:_MOST_WITNESSES]]),
                         at,

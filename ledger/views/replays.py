@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ledger.events import Record
 from ledger.events.replaying import ReplayDiverged, ReplayEnded, ReplayJudged, ReplayStarted
 from ledger.store import EventStore
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column, told_at
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
@@ -98,16 +98,16 @@ class ReplaysView(ViewFile):
     def rows(self, origin: str, limit: int) -> list[ReplayRow]:
         """The replays of a session, the last first."""
         query = f"{_SELECT} where origin = ? order by position desc limit ?"
-        return [ReplayRow._make(row) for row in self._connection.execute(query, (_column(origin), limit))]
+        return [ReplayRow._make(row) for row in self._connection.execute(query, (column(origin), limit))]
 
     def row(self, session: str) -> ReplayRow | None:
         """The replay that a session is; None where it is none."""
         query = f"{_SELECT} where session = ?"
-        found = self._connection.execute(query, (_column(session),)).fetchone()
+        found = self._connection.execute(query, (column(session),)).fetchone()
         return None if found is None else ReplayRow._make(found)
 
     def _take(self, record: Record) -> None:
-        session, execute = _column(record.session), self._connection.execute
+        session, execute = column(record.session), self._connection.execute
         match record.event:
             case ReplayStarted() as event:
                 execute(
@@ -115,18 +115,18 @@ class ReplaysView(ViewFile):
                     " values (?, ?, ?, ?, ?, ?, ?)",
                     (
                         session,
-                        _column(event.origin),
+                        column(event.origin),
                         event.origin_seq,
                         record.position,
                         event.level,
                         event.mode,
-                        record.occurred_at or record.recorded_at,
+                        told_at(record),
                     ),
                 )
             case ReplayDiverged() as event:
                 execute(
                     "update replays set kind = ?, diverged = ?, at_seq = ? where session = ? and diverged is null",
-                    (_column(event.kind), record.seq, event.origin_seq, session),
+                    (column(event.kind), record.seq, event.origin_seq, session),
                 )
             case ReplayEnded() as event:
                 execute(
@@ -135,8 +135,3 @@ class ReplaysView(ViewFile):
                 )
             case ReplayJudged() as event:
                 execute("update replays set judged = ? where session = ?", (event.verdict, session))
-
-
-def _column(text: str) -> str:
-    """Text that a database takes: half characters become question marks."""
-    return text.encode("utf-8", "replace").decode()

@@ -21,7 +21,7 @@ from ledger.store import EventStore
 from ledger.store.content import unpack_blob
 from ledger.store.mapper import decode_record
 from ledger.views.search_text import BEGIN, END, Wanted, indexed, readable, shown, wanted
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column, told_at
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
@@ -187,7 +187,7 @@ class SearchView(ViewFile):
         facets = []
         if session is not None:
             number = self._connection.execute(
-                "select number from sessions where id = ?", (_kept(session),)
+                "select number from sessions where id = ?", (column(session),)
             ).fetchone()
             if number is None:
                 return
@@ -270,8 +270,8 @@ class SearchView(ViewFile):
                     number,
                     record.seq,
                     record.type,
-                    _kept(tool) if isinstance(tool, str) else None,
-                    record.occurred_at or record.recorded_at,
+                    column(tool) if isinstance(tool, str) else None,
+                    told_at(record),
                     row.digest,
                     packer.compress(text.encode()),
                 )
@@ -281,7 +281,7 @@ class SearchView(ViewFile):
         self._connection.executemany("insert into words (rowid, text, facets) values (?, ?, ?)", words)
 
     def _number(self, session: str) -> int:
-        name = _kept(session)
+        name = column(session)
         self._connection.execute("insert or ignore into sessions (id) values (?)", (name,))
         found = self._connection.execute("select number from sessions where id = ?", (name,)).fetchone()
         return int(found[0])
@@ -356,11 +356,6 @@ def _word(kind: str) -> str:
 
 def _unpacked(body: bytes) -> str:
     return zstandard.decompress(body).decode()
-
-
-def _kept(text: str) -> str:
-    """Text that a database takes."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _pieces(marked: str) -> tuple[Piece, ...]:

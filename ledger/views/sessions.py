@@ -9,7 +9,7 @@ from ledger.errors import LedgerError
 from ledger.store import EventStore, Problem
 from ledger.store.mapper import decode_record
 from ledger.views.session_row import Charge, SessionRow, apply
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, optional_column
 
 VERSION = 4
 """Number of what the rows mean: another number is another file."""
@@ -71,7 +71,13 @@ class SessionsView(ViewFile):
             self._connection.executemany(
                 "insert or replace into sessions values (?, ?, ?, ?, ?)",
                 [
-                    (row.id, row.packed(), row.started_at, row.parent, row.head_seq)
+                    (
+                        row.id,
+                        row.packed(),
+                        optional_column(row.started_at),
+                        optional_column(row.parent),
+                        row.head_seq,
+                    )
                     for row in touched.values()
                 ],
             )
@@ -162,8 +168,3 @@ def _row(found: tuple[Any, ...]) -> SessionRow:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _column(text: str | None) -> str | None:
-    """Text that a database takes: half characters become question marks. It is only searched and sorted by."""
-    return None if text is None else text.encode("utf-8", "replace").decode()

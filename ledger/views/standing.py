@@ -17,9 +17,8 @@ from ledger.events import Record
 from ledger.events.keeping import Erased
 from ledger.store import EventStore
 from ledger.views.decay import decay_of
-from ledger.views.finding_rows import column
 from ledger.views.standing_rows import Answer, BreachRow, CutRow, LaneRow, RuleRow, StandRow
-from ledger.views.view_file import ViewFile
+from ledger.views.view_file import ViewFile, column
 
 VERSION = 1
 """Number of what the rows mean: another number is another file."""
@@ -109,7 +108,7 @@ create table if not exists unclean (only_one integer primary key check (only_one
 """
 
 _KEPT = ("answers", "rules", "lanes", "cuts", "stands", "breaches")
-_RULE = ", ".join(RuleRow._fields)
+_RULE = tuple(RuleRow.model_fields)
 _STAND = "rule, seq, is_cut, how, digest, is_system, said, lost_by, lane"
 
 
@@ -269,10 +268,10 @@ class StandingView(ViewFile):
     ) -> list[RuleRow]:
         session, *others = values
         found = self._connection.execute(
-            f"select {_RULE} from rules where {condition} order by {order} limit ?",  # noqa: S608
+            f"select {', '.join(_RULE)} from rules where {condition} order by {order} limit ?",  # noqa: S608
             (column(session), *others, count),
         )
-        return list(map(RuleRow._make, found))
+        return [RuleRow(**dict(zip(_RULE, row, strict=True))) for row in found]
 
     def lanes(self, session: str, count: int) -> list[LaneRow]:
         """The conversations of a session."""

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from pydantic import BaseModel, ConfigDict
+
 
 class Answer(NamedTuple):
     """What was worked out of a session."""
@@ -25,11 +27,13 @@ class Answer(NamedTuple):
     """Figures over all of it, as JSON in the form of `decay --json`, without what is listed one by one."""
 
 
-class RuleRow(NamedTuple):
-    """A rule."""
+class RuleWords(BaseModel):
+    """A rule, what it says and since when."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     number: int
-    """Its place, from 1, in the order in which the rules came."""
+    """Its place among the rules of the session, from 1."""
 
     name: str
     """Its declared name, or `found:` and a digest of its words."""
@@ -41,7 +45,7 @@ class RuleRow(NamedTuple):
     """What sort of rule it is."""
 
     polarity: str
-    """Whether it is said by a no."""
+    """`negative`: it is said by a no; else `positive`."""
 
     hardness: str
     """Whether it may be outweighed."""
@@ -53,13 +57,17 @@ class RuleRow(NamedTuple):
     """Where it was declared or found."""
 
     seq: int
-    """Record by which it came into force."""
+    """Record by which it came into force; 0: a policy did that before the session."""
 
     withdrawn: int | None
     """Record by which it went out of force."""
 
     is_declared: bool
-    """Whether somebody declared it."""
+    """Whether somebody declared it; else it was found as a sentence."""
+
+
+class RuleRow(RuleWords):
+    """A rule, with what became of it."""
 
     is_lost: bool
     """Whether it could be seen and then no longer."""

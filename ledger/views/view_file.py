@@ -177,3 +177,18 @@ class ViewFile:
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
         return self._open()
+
+
+def column(text: str) -> str:
+    """Text that a database takes: half characters become question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def optional_column(text: str | None) -> str | None:
+    """The same for text that may be missing."""
+    return None if text is None else column(text)
+
+
+def told_at(record: Record) -> str:
+    """When it happened as the source says it, else when it was recorded: text that a database takes."""
+    return column(record.occurred_at or record.recorded_at)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from ledger.errors import ContentMissingError, InputError
 from ledger.events import Event, Record
@@ -94,6 +95,20 @@ class Point:
         """Working directory: as the session started, or as its source told later."""
         mode = self.state.sections["modes"].get("cwd")
         return self.started.cwd or (None if mode is None else mode["value"])
+
+    def cwd_for(self, why: str) -> str:
+        """The working directory. Raises InputError, with why a runtime wants it, where nobody told it."""
+        if self.cwd is None:
+            raise InputError(f"{self.session}: its working directory is not known, {why}")
+        return self.cwd
+
+    def nothing_said(self, wanted: str) -> InputError:
+        """The error of a point at which there is nothing to go on from."""
+        return InputError(f"{self.session}#{self.seq}: nothing had been said there that {wanted}")
+
+    def new_id(self) -> str:
+        """An id that runtimes take for one of theirs."""
+        return str(UUID(self.ledger.recorder.ids(), version=4))
 
     @property
     def began(self) -> datetime:

@@ -16,8 +16,8 @@ from replay.player import open_player
 from replay.proving import prove_requests
 from tests.scripted_model import Script, ScriptedModel
 from tests.webui.proxied import RUN, proxying
-from webui.playing import PlayerApp, served
-from webui.proxy_command import bound_socket
+from webui.listening import bound_socket, served
+from webui.playing import PlayerApp
 
 ROOT = Path(__file__).parents[2]
 """Of the project."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ledger.events import Event, Record
@@ -11,7 +12,7 @@ from ledger.events.approval import ApprovalAsked, ApprovalDecided, ApprovalUsed
 from ledger.events.model_call import ModelCallAnswered, ModelCallFailed, ModelCallRequested, Usage
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCallStarted
-from ledger.home import Ledger
+from ledger.home import Ledger, open_ledger
 from ledger.store import verify
 from tests.scripted_model import Lane, Match, Script, ScriptedModel, Step, Text, ToolCall
 from tests.scripted_model import Usage as ScriptedUsage
@@ -264,6 +265,16 @@ def check_sessions(ledger: Ledger, *, runs: int) -> str:
     assert {record.event.outcome for record in ends} == {"completed"}  # type: ignore[attr-defined]
     assert len(of_type(ledger, SessionResumed)) == runs - 1
     return roots[0]
+
+
+def check_gone_on(home: Path, session: str) -> None:
+    """Two processes, one after the other, made one call each in the same conversation."""
+    with open_ledger(home) as ledger:
+        assert {record.session for record in records(ledger)} == {session}
+        assert [one.outcome for one in of_type(ledger, SessionEnded)] == ["completed", "completed"]
+        assert len(of_type(ledger, SessionResumed)) == 1
+        assert len(of_type(ledger, ModelCallAnswered)) == 2
+        check_ledger(ledger)
 
 
 def check_ledger(ledger: Ledger) -> None:

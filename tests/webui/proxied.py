@@ -23,8 +23,8 @@ from ledger.store import verify
 from replay.raw import raw_matches, raw_pieces, raw_request
 from tests.scripted_model import Lane, Script, Step
 from tests.webui.served import told_address
+from webui.listening import bound_socket
 from webui.proxy import MOST_BYTES, ProxyApp
-from webui.proxy_command import bound_socket
 from webui.upstreams import Upstreams
 
 RUN = "run-1"

@@ -45,7 +45,7 @@ from tests.webui.proxied import (
     waited,
 )
 from webui.app import create_app
-from webui.proxy_command import bound_socket
+from webui.listening import bound_socket
 from webui.upstreams import Upstreams
 
 

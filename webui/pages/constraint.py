@@ -8,14 +8,14 @@ from fastapi import HTTPException, Path, Query
 from ledger.errors import LedgerError
 from ledger.store import EventStore
 from ledger.views.standing import StandingView
-from ledger.views.standing_rows import StandRow
+from ledger.views.standing_rows import RuleWords, StandRow
 from replay.conversation import decode_content
 from webui.contents import plain_text, pretty
 from webui.dependencies import SessionDep, WebDep, segment
 from webui.fitting import fit, fitting
 from webui.page import Context, Page
 from webui.pages.constraints import look
-from webui.standing import BreachLine, Cell, RuleLine, breach_lines, cell, rule_line, weigher, with_standing
+from webui.standing import BreachLine, Cell, breach_lines, cell, rule_words, weigher, with_standing
 
 _HISTORY, _BREACHES = 40, 12
 _LONGEST_TEXT, _LONGEST_WORDS, _MOST_BYTES = 8_000, 4_000, 11_000
@@ -70,7 +70,7 @@ class ConstraintContext(Context):
     """Its id."""
     number: int
     """Its place among the rules of the session, from 1."""
-    rule: RuleLine | None
+    rule: RuleWords | None
     """The constraint; none while nobody has looked."""
     evidence: Evidence | None
     """What was to be read at the place that was asked for."""
@@ -130,7 +130,7 @@ def one_constraint(
         return ConstraintContext(
             session=session,
             number=constraint,
-            rule=rule_line(row, _LONGEST_WORDS).model_copy(update={"text": fit(row.text, _LONGEST_WORDS)}),
+            rule=rule_words(row, fit(row.text, _LONGEST_WORDS)),
             evidence=_evidence(web.ledger.store, view, session, constraint, at) if at else None,
             history=history[:places],
             is_long=len(history) > places,

@@ -11,6 +11,7 @@ from ledger.views.finding_rows import SessionRisk
 from ledger.views.findings_list import FindingsView
 from ledger.views.session_row import SessionRow
 from ledger.views.sessions import SessionsView
+from ledger.views.view_file import column
 from webui.dependencies import LedgerDep, ListsDep
 from webui.page import Context, Page
 
@@ -148,7 +149,7 @@ def _ordered(
                 yield risky, str(place)
     for row in listed.newest((start, identity) if mark else None):
         if not sort or found.risk(row.id) is None:
-            yield row, f"{row.started_at or ''}|{row.id}"
+            yield row, f"{column(row.started_at or '')}|{row.id}"
 
 
 def _fits(row: SessionRow, text: str, state: str, only: str) -> bool:

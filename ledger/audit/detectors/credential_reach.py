@@ -26,7 +26,8 @@ WHY = (
 )
 MISSES = (
     "Secrets that redaction does not know as such; ones that are split, encrypted, or encoded other than in base64 or"
-    " hexadecimal digits; what a program sent that the record does not show; whether a host outside is the one that a secret belongs to, unless their names say so."
+    " hexadecimal digits; what a program sent that the record does not show; whether a host outside is the one that a"
+    " secret belongs to, unless their names say so."
 )
 READS = (
     SessionStarted,

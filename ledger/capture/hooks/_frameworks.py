@@ -6,6 +6,7 @@ from typing import Any
 
 from ledger.capture.hooks._session import HookSession
 from ledger.errors import InputError
+from ledger.events.canonical import decode_json
 from ledger.events.delegation import DelegationStarted
 from ledger.protocols.plain import plain
 
@@ -30,6 +31,16 @@ def version_of(distribution: str) -> str | None:
         return version(distribution)
     except PackageNotFoundError:
         return None
+
+
+def arguments_of(given: Any) -> Any:
+    """Arguments as JSON, where they are."""
+    if not isinstance(given, str):
+        return plain(given) if given is not None else {}
+    try:
+        return decode_json(given)
+    except ValueError:
+        return given
 
 
 def acts_as(session: HookSession, agent: str | None) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledger.capture.calls import AnswerFacts
+from ledger.capture.hooks._frameworks import arguments_of
 from ledger.capture.hooks._session import HookSession
-from ledger.events.canonical import decode_json
 from ledger.events.model_call import Usage
 from ledger.protocols.plain import plain
 
@@ -192,16 +192,6 @@ def user_input(items: list[Any]) -> list[Any]:
             break
         found.insert(0, item)
     return found
-
-
-def arguments_of(given: Any) -> Any:
-    """Arguments as JSON, where they are."""
-    if not isinstance(given, str):
-        return plain(given) if given is not None else {}
-    try:
-        return decode_json(given)
-    except ValueError:
-        return given
 
 
 def described(error: Any) -> str:

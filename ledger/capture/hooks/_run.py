@@ -41,7 +41,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypedDict
 
 from ledger.capture.delegation import Delegation, How
 from ledger.capture.hooks._earlier import left_open
@@ -65,6 +65,19 @@ RUN_VARIABLE = "LOOPLEDGER_RUN"
 
 _PLAIN_NAME = re.compile(r"[\w.:@/+=-]{1,120}\Z")
 _CONVERSATIONS_KEPT = 256
+
+
+class HookOptions(TypedDict, total=False):
+    """What every hook may be given beside the ledger."""
+
+    fail_open: bool
+    """Go on when the ledger cannot be written, and count what is lost; by default the agent stops."""
+
+    effects: Mapping[str, EffectClass] | None
+    """What tools may do outside, by their names."""
+
+    run_id: str | None
+    """Id that joins it to what else records this run, such as the proxy; that of `LOOPLEDGER_RUN` by default."""
 
 
 class HookRun(CallEnds):

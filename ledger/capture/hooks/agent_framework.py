@@ -11,19 +11,17 @@ that an HTTP client makes by itself are one call here. In a workflow each agent 
 names the agent that goes on, without a link to its session.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
-from ledger.capture.hooks._frameworks import framework_class, handed_over, version_of
-from ledger.capture.hooks._run import HookRun
+from ledger.capture.hooks._frameworks import arguments_of, framework_class, handed_over, version_of
+from ledger.capture.hooks._run import HookOptions, HookRun
 from ledger.capture.hooks._session import HookSession
 from ledger.capture.loop import HasRecorder
-from ledger.events.canonical import decode_json
 from ledger.events.model_call import Usage
-from ledger.events.tool_call import EffectClass
 from ledger.protocols.plain import plain, type_name
 
 _AgentMiddleware = framework_class("agent_framework", "AgentMiddleware", "agent-framework-core")
@@ -55,22 +53,10 @@ _within: ContextVar[_Place | None] = ContextVar("loopledger_agent_framework_tool
 class LedgerMiddleware:
     """The three middlewares of one recording: `middleware=[*recording]`. Close it, or use it in a `with` statement."""
 
-    def __init__(
-        self,
-        ledger: HasRecorder,
-        *,
-        fail_open: bool = False,
-        effects: Mapping[str, EffectClass] | None = None,
-        run_id: str | None = None,
-    ) -> None:
+    def __init__(self, ledger: HasRecorder, **options: Unpack[HookOptions]) -> None:
         self._members = (_Agents(self), _Chats(self), _Functions(self))
         self.hook = HookRun(
-            ledger,
-            harness=PROTOCOL,
-            harness_version=version_of("agent-framework-core"),
-            fail_open=fail_open,
-            effects=effects,
-            run_id=run_id,
+            ledger, harness=PROTOCOL, harness_version=version_of("agent-framework-core"), **options
         )
         self._numbers = count(1)
         self._runs: dict[str, HookSession] = {}
@@ -150,7 +136,7 @@ class _Agents(_AgentMiddleware):  # type: ignore[misc, valid-type]
         for request in asked:
             call = request.function_call
             session.asked(
-                str(request.id), tool=call.name, arguments=_arguments(call.arguments), call_id=call.call_id
+                str(request.id), tool=call.name, arguments=arguments_of(call.arguments), call_id=call.call_id
             )
         self._recording.over(context)
         if session.questions:
@@ -274,7 +260,7 @@ def _heard(session: HookSession, message: Any) -> None:
             others.append(content)
             continue
         call = content.function_call
-        arguments = _arguments(call.arguments)
+        arguments = arguments_of(call.arguments)
         session.decided(str(content.id), bool(content.approved), call_id=call.call_id, decided_by="unknown")
         if not content.approved:
             session.tool_denied(call.call_id, call.name, arguments, reason="not approved")
@@ -295,16 +281,6 @@ def _conversation(context: Any) -> str | None:
 def _stream_error(context: Any) -> BaseException | None:
     found = getattr(context.result, "_stream_error", None)
     return found if isinstance(found, BaseException) else None
-
-
-def _arguments(given: Any) -> Any:
-    """Arguments as JSON, where they are."""
-    if not isinstance(given, str):
-        return plain(given) if given is not None else {}
-    try:
-        return decode_json(given)
-    except ValueError:
-        return given
 
 
 def _result(result: Any) -> Any:

@@ -14,20 +14,18 @@ calls carry no id: they are joined to the answer by name and arguments.
 """
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import UnionType
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, NamedTuple, Self, Unpack, get_args
 
 from ledger.capture.calls import ToolOptions
 from ledger.capture.hooks import _crewai as shapes
 from ledger.capture.hooks._frameworks import acts_as, version_of
-from ledger.capture.hooks._run import HookRun
+from ledger.capture.hooks._run import HookOptions, HookRun
 from ledger.capture.hooks._session import HookSession
 from ledger.capture.loop import HasRecorder
 from ledger.errors import InputError, LedgerError
-from ledger.events.tool_call import EffectClass
 from ledger.protocols.plain import plain
 from ledger.protocols.tool_use import calls_in
 
@@ -99,23 +97,9 @@ class _Root:
 class LedgerListener:
     """Records while it is open: as a context manager, or until `close()`."""
 
-    def __init__(
-        self,
-        ledger: HasRecorder,
-        *,
-        effects: Mapping[str, EffectClass] | None = None,
-        fail_open: bool = False,
-        run_id: str | None = None,
-    ) -> None:
+    def __init__(self, ledger: HasRecorder, **options: Unpack[HookOptions]) -> None:
         self._crewai = _crewai()
-        self.run = HookRun(
-            ledger,
-            harness="crewai",
-            harness_version=version_of("crewai"),
-            fail_open=fail_open,
-            effects=effects,
-            run_id=run_id,
-        )
+        self.run = HookRun(ledger, harness="crewai", harness_version=version_of("crewai"), **options)
         """What it records with; `run.counts` says how much."""
         self._scopes: dict[str, _Scope] = {}
         self._roots: dict[tuple[int, str], _Root] = {}

@@ -8,15 +8,13 @@ Requests are those of the framework (`LlmRequest`), which each model class turns
 reaches no callback: what a proxy records is joined by call ids and by run id. A transfer goes on in the same session.
 """
 
-from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
 from ledger.capture.hooks._frameworks import acts_as, framework_class, handed_over, version_of
-from ledger.capture.hooks._run import HookRun
+from ledger.capture.hooks._run import HookOptions, HookRun
 from ledger.capture.hooks._session import HookSession
 from ledger.capture.loop import HasRecorder
-from ledger.events.tool_call import EffectClass
 from ledger.protocols.plain import plain, type_name
 
 _BasePlugin = framework_class("google.adk.plugins.base_plugin", "BasePlugin", "google-adk")
@@ -41,23 +39,9 @@ _within: ContextVar[_Within | None] = ContextVar("loopledger_adk_tool", default=
 class LedgerPlugin(_BasePlugin):  # type: ignore[misc, valid-type]
     """Records every run of the App that it is a plugin of."""
 
-    def __init__(
-        self,
-        ledger: HasRecorder,
-        *,
-        fail_open: bool = False,
-        effects: Mapping[str, EffectClass] | None = None,
-        run_id: str | None = None,
-    ) -> None:
+    def __init__(self, ledger: HasRecorder, **options: Unpack[HookOptions]) -> None:
         super().__init__(name="loopledger")
-        self.run = HookRun(
-            ledger,
-            harness="google-adk",
-            harness_version=version_of("google-adk"),
-            fail_open=fail_open,
-            effects=effects,
-            run_id=run_id,
-        )
+        self.run = HookRun(ledger, harness="google-adk", harness_version=version_of("google-adk"), **options)
         self._calls: dict[str, str] = {}
         self._number = 0
 

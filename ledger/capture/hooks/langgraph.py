@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from langgraph.callbacks import GraphCallbackHandler
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
@@ -27,10 +27,9 @@ from ledger.capture.calls import ToolOptions
 from ledger.capture.hooks import _langgraph as shapes
 from ledger.capture.hooks._langgraph import ToolRequest
 from ledger.capture.hooks._langgraph_questions import Questions
-from ledger.capture.hooks._run import HookRun, Outcome
+from ledger.capture.hooks._run import HookOptions, HookRun, Outcome
 from ledger.capture.hooks._session import HookSession
 from ledger.capture.loop import HasRecorder
-from ledger.events.tool_call import EffectClass
 from ledger.protocols.plain import plain
 
 _NODE_TAG = "graph:step:"
@@ -65,22 +64,9 @@ class LedgerCallback(GraphCallbackHandler):  # type: ignore[misc]
     """In the order in which things happen."""
 
     def __init__(
-        self,
-        ledger: HasRecorder,
-        *,
-        harness: str = "langgraph",
-        effects: Mapping[str, EffectClass] | None = None,
-        fail_open: bool = False,
-        run_id: str | None = None,
+        self, ledger: HasRecorder, *, harness: str = "langgraph", **options: Unpack[HookOptions]
     ) -> None:
-        self.run = HookRun(
-            ledger,
-            harness=harness,
-            harness_version=version("langgraph"),
-            effects=effects,
-            fail_open=fail_open,
-            run_id=run_id,
-        )
+        self.run = HookRun(ledger, harness=harness, harness_version=version("langgraph"), **options)
         """What it records with; `run.counts` says how much."""
         self._runs: dict[str, _Run] = {}
         self._questions = Questions(self.run)

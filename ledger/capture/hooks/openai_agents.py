@@ -10,25 +10,22 @@ that the HTTP client makes by itself are one call. Approvals are told by what a 
 runs, or is answered in a tool's place, when it goes on. A handoff goes on in the same session.
 """
 
-from collections.abc import Mapping
 from itertools import count
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
-from ledger.capture.hooks._frameworks import acts_as, framework_class, handed_over, version_of
+from ledger.capture.hooks._frameworks import acts_as, arguments_of, framework_class, handed_over, version_of
 from ledger.capture.hooks._openai_spans import (
     Known,
     Place,
     answer_of,
-    arguments_of,
     described,
     request_of,
     results_in,
     user_input,
 )
-from ledger.capture.hooks._run import HookRun
+from ledger.capture.hooks._run import HookOptions, HookRun
 from ledger.capture.hooks._session import HookSession
 from ledger.capture.loop import HasRecorder
-from ledger.events.tool_call import EffectClass
 from ledger.protocols.plain import plain
 
 _Processor = framework_class("agents.tracing", "TracingProcessor", "openai-agents")
@@ -42,24 +39,12 @@ _MODELS = frozenset({"response", "generation"})
 class LedgerTracing(_Processor):  # type: ignore[misc, valid-type]
     """Records all traces of this process from when it is entered until it is closed."""
 
-    def __init__(
-        self,
-        ledger: HasRecorder,
-        *,
-        fail_open: bool = False,
-        effects: Mapping[str, EffectClass] | None = None,
-        run_id: str | None = None,
-    ) -> None:
+    def __init__(self, ledger: HasRecorder, **options: Unpack[HookOptions]) -> None:
         super().__init__()
         self.hooks = _Hooks(self)
         """To be given to `Runner.run(hooks=...)` and `agent.as_tool(hooks=...)`."""
         self.run = HookRun(
-            ledger,
-            harness="openai-agents",
-            harness_version=version_of("openai-agents"),
-            fail_open=fail_open,
-            effects=effects,
-            run_id=run_id,
+            ledger, harness="openai-agents", harness_version=version_of("openai-agents"), **options
         )
         self._places: dict[str, Place] = {}
         self._groups: dict[str, tuple[str | None, str | None]] = {}

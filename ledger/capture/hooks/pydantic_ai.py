@@ -9,17 +9,15 @@ that an HTTP client makes by itself are one call here. It listens to no events, 
 stream.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, Unpack
 
-from ledger.capture.hooks._frameworks import acts_as, framework_class, version_of
-from ledger.capture.hooks._run import HookRun
+from ledger.capture.hooks._frameworks import acts_as, arguments_of, framework_class, version_of
+from ledger.capture.hooks._run import HookOptions, HookRun
 from ledger.capture.hooks._session import HookSession
 from ledger.capture.loop import HasRecorder
-from ledger.events.canonical import decode_json
 from ledger.events.model_call import Usage
-from ledger.events.tool_call import EffectClass
 from ledger.protocols.plain import plain, type_name
 
 _Capability = framework_class("pydantic_ai.capabilities", "AbstractCapability", "pydantic-ai-slim")
@@ -46,22 +44,10 @@ _within: ContextVar[_Within | None] = ContextVar("loopledger_pydantic_ai_tool", 
 class LedgerCapability(_Capability):  # type: ignore[misc, valid-type]
     """Records every run of the agents that it is a capability of; give one to several agents."""
 
-    def __init__(
-        self,
-        ledger: HasRecorder,
-        *,
-        fail_open: bool = False,
-        effects: Mapping[str, EffectClass] | None = None,
-        run_id: str | None = None,
-    ) -> None:
+    def __init__(self, ledger: HasRecorder, **options: Unpack[HookOptions]) -> None:
         super().__init__()
         self._hook = HookRun(
-            ledger,
-            harness=PROTOCOL,
-            harness_version=version_of("pydantic-ai-slim"),
-            fail_open=fail_open,
-            effects=effects,
-            run_id=run_id,
+            ledger, harness=PROTOCOL, harness_version=version_of("pydantic-ai-slim"), **options
         )
         self._asked: dict[str, Any] = {}
         self._number = 0
@@ -121,7 +107,7 @@ class LedgerCapability(_Capability):  # type: ignore[misc, valid-type]
         if name not in self._asked:
             self._asked[name] = call
             session.asked(
-                name, tool=call.tool_name, arguments=_arguments(call.args), call_id=call.tool_call_id
+                name, tool=call.tool_name, arguments=arguments_of(call.args), call_id=call.tool_call_id
             )
 
     def _waits(self, session: HookSession, call: Any) -> bool:
@@ -141,7 +127,7 @@ class LedgerCapability(_Capability):  # type: ignore[misc, valid-type]
             call = self._asked.pop(name, None)
             if _is_asked(session, name) or call is None:
                 session.decided(name, False, call_id=part.tool_call_id, decided_by="unknown")
-            arguments = {} if call is None else _arguments(call.args)
+            arguments = {} if call is None else arguments_of(call.args)
             session.tool_denied(
                 part.tool_call_id, part.tool_name, arguments, reason="denied", shown=part.content
             )
@@ -233,16 +219,6 @@ def _approval(session: HookSession, call_id: str) -> str:
 
 def _is_asked(session: HookSession, approval_id: str) -> bool:
     return any(question.approval_id == approval_id for question in session.questions)
-
-
-def _arguments(given: Any) -> Any:
-    """Arguments as JSON, where they are."""
-    if not isinstance(given, str):
-        return plain(given) if given is not None else {}
-    try:
-        return decode_json(given)
-    except ValueError:
-        return given
 
 
 def _body(context: Any) -> dict[str, Any]:

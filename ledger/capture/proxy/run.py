@@ -17,14 +17,11 @@ from ledger.effects.loop_policy import LoopPolicy
 from ledger.events import Actor, Draft, Event, Record
 from ledger.events.record import ActorKind, Grade
 from ledger.events.session import SessionEnded, SessionResumed, SessionStarted
-from ledger.protocols.drafting import Place
+from ledger.protocols.drafting import Place, short_word
 from ledger.protocols.recognition import protocol_of
 from ledger.protocols.wire import Client, HttpExchange
 from ledger.protocols.wire_calls import Sent, WireCalls
 from ledger.recorder import Keeper, Recorder
-
-_LONGEST_WORD = 200
-
 
 Outcome = Literal["completed", "failed", "aborted", "cancelled", "unknown"]
 """How a session ended."""
@@ -161,10 +158,7 @@ class Run:
 
     def word(self, value: Any, where: str = "") -> str | None:
         """A short text that an event carries itself, or None."""
-        if not isinstance(value, str) or not value:
-            return None
-        clean = self.keep.scalar(value, where)
-        return clean if len(clean) <= _LONGEST_WORD else f"{clean[: _LONGEST_WORD - 1]}…"
+        return short_word(self.keep, value, where)
 
     def write(self, jobs: list[Job]) -> None:
         """Write a group of jobs in one append. One that cannot be drafted costs no other."""

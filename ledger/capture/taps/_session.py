@@ -6,10 +6,8 @@ from typing import Any
 from ledger.events import Actor, Draft, Event, Source
 from ledger.events.record import ActorKind, Grade
 from ledger.events.session import SessionEnded, SessionResumed
-from ledger.protocols.drafting import Place
+from ledger.protocols.drafting import Place, short_word
 from ledger.recorder import Keeper, Recorder
-
-_WORD = 200
 
 
 class TappedSession:
@@ -61,10 +59,7 @@ class TappedSession:
 
     def word(self, value: Any, where: str = "") -> str | None:
         """A short text that an event carries itself, or None: without secrets, cut to a bearable length."""
-        if not isinstance(value, str) or not value:
-            return None
-        clean = self._keep.scalar(value, where)
-        return clean if len(clean) <= _WORD else f"{clean[: _WORD - 1]}…"
+        return short_word(self._keep, value, where)
 
     def begin(self, place: Place, started: Event, how: str) -> None:
         """The first record; of a session that there is already, that it goes on."""

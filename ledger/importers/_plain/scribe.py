@@ -9,14 +9,12 @@ from ledger.events import Actor, Draft, Event, Sibling, Source
 from ledger.events.canonical import canonical_json
 from ledger.events.record import ActorKind, Grade
 from ledger.importers import Desk
-from ledger.protocols.drafting import Place
+from ledger.protocols.drafting import Place, short_word
 from ledger.protocols.plain import is_deep, plain
 
 _LAST_SECOND = 253_402_300_799
 _SECONDS_UNTIL = 100_000_000_000
 """Numbers below are seconds since 1970, those above milliseconds."""
-
-_WORD = 200
 
 
 class Scribe:
@@ -64,10 +62,7 @@ class Scribe:
 
     def word(self, value: Any, where: str = "") -> str | None:
         """A short text that an event carries itself, or None: without secrets, cut to a bearable length."""
-        if not isinstance(value, str) or not value:
-            return None
-        clean = self.keep.scalar(value, where)
-        return clean if len(clean) <= _WORD else f"{clean[: _WORD - 1]}…"
+        return short_word(self.keep, value, where)
 
 
 def identity(*parts: Any) -> str:

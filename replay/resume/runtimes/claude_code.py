@@ -4,9 +4,8 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-from ledger.errors import InputError, LedgerError
+from ledger.errors import LedgerError
 from ledger.events.delegation import DelegationReturned
 from ledger.events.session import SessionStarted
 from replay.resume.closing import closed
@@ -43,19 +42,14 @@ def suits(started: SessionStarted) -> bool:
 
 def resumption(point: Point, into: Path) -> Resumption:
     """The session file, cut at the point, under a new session id; and those of sub-agents that had returned."""
-    if point.cwd is None:
-        raise InputError(
-            f"{point.session}: its working directory is not known, under which Claude Code looks for it"
-        )
-    session_id = _new_id(point)
-    folder = f"projects/{project_folder(point.cwd)}"
+    cwd = point.cwd_for("under which Claude Code looks for it")
+    session_id = point.new_id()
+    folder = f"projects/{project_folder(cwd)}"
     lost = {_OWN_WORDS}
     rows = _Rows(point, session_id, lost)
     rows.take(closed(point.turns))
     if not rows.rows:
-        raise InputError(
-            f"{point.session}#{point.seq}: nothing had been said there that Claude Code could resume"
-        )
+        raise point.nothing_said("Claude Code could resume")
     files = {f"{folder}/{session_id}.jsonl": rows.file()}
     for agent, child in _returned(point):
         inner = _Rows(child, session_id, lost, agent)
@@ -68,7 +62,7 @@ def resumption(point: Point, into: Path) -> Resumption:
         files,
         command=("claude", "--resume", session_id),
         environment={"CLAUDE_CONFIG_DIR": str(into)},
-        cwd=point.cwd,
+        cwd=cwd,
         not_carried=tuple(sorted(lost)),
         notes=(_LOG_IN,),
         native_id=session_id,
@@ -170,7 +164,7 @@ class _Rows:
     ) -> None:
         parent = self.rows[-1]["uuid"] if self.rows else None
         self._time = time or self._time
-        own = {"uuid": uuid or _new_id(self._point), "timestamp": self._time}
+        own = {"uuid": uuid or self._point.new_id(), "timestamp": self._time}
         self.rows.append(
             {"parentUuid": parent, "type": kind, "message": message, **own, **more, **self._steady}
         )
@@ -192,10 +186,6 @@ def _returned(point: Point) -> list[tuple[str, Point]]:
         except LedgerError:
             continue  # its rows are nice to look at; the conversation holds what it gave back
     return found
-
-
-def _new_id(point: Point) -> str:
-    return str(UUID(point.ledger.recorder.ids(), version=4))
 
 
 def _line(value: dict[str, Any]) -> bytes:

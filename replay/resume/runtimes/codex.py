@@ -3,9 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-from ledger.errors import InputError
 from ledger.events.session import SessionStarted
 from replay.resume.closing import closed
 from replay.resume.point import Point, stamp
@@ -34,19 +32,18 @@ def suits(started: SessionStarted) -> bool:
 
 def resumption(point: Point, into: Path) -> Resumption:
     """The rollout, cut at the point, under a new thread id."""
-    if point.cwd is None:
-        raise InputError(f"{point.session}: its working directory is not known, which Codex wants to be told")
-    thread = str(UUID(point.ledger.recorder.ids(), version=4))
+    cwd = point.cwd_for("which Codex wants to be told")
+    thread = point.new_id()
     lost = {_OWN_WORDS}
     history = items(_own_turns(closed(point.turns)), lost)
     if not history:
-        raise InputError(f"{point.session}#{point.seq}: nothing had been said there that Codex could resume")
+        raise point.nothing_said("Codex could resume")
     time = stamp(point.began)
     meta = {
         "id": thread,
         "session_id": thread,
         "timestamp": time,
-        "cwd": point.cwd,
+        "cwd": cwd,
         "originator": "loopledger",
         "cli_version": point.started.harness_version or _VERSION,
         "source": "cli",
@@ -64,7 +61,7 @@ def resumption(point: Point, into: Path) -> Resumption:
         {name: "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")},
         command=("codex", "resume", thread),
         environment={"CODEX_HOME": str(into)},
-        cwd=point.cwd,
+        cwd=cwd,
         not_carried=tuple(sorted(lost)),
         notes=(_LOG_IN,),
         native_id=thread,

@@ -5,11 +5,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import zstandard
 
-from ledger.errors import InputError
 from ledger.events.session import SessionStarted
 from replay.resume.closing import closed
 from replay.resume.point import Point
@@ -44,20 +42,19 @@ def suits(started: SessionStarted) -> bool:
 
 def resumption(point: Point, into: Path) -> Resumption:
     """The session log, cut at the point, under a new id."""
-    if point.cwd is None:
-        raise InputError(f"{point.session}: its working directory is not known, under which DSH looks for it")
-    session_id = f"session-{UUID(point.ledger.recorder.ids(), version=4)}"
+    cwd = point.cwd_for("under which DSH looks for it")
+    session_id = f"session-{point.new_id()}"
     lost = {_OWN_WORDS, _POLICIES}
     log = _Log(point, session_id, lost)
     log.take(closed(point.turns))
     if not log.turn:
-        raise InputError(f"{point.session}#{point.seq}: nothing had been said there that DSH could resume")
-    folder = f"sessions/{project_folder(point.cwd)}/{session_id}"
+        raise point.nothing_said("DSH could resume")
+    folder = f"sessions/{project_folder(cwd)}/{session_id}"
     return Resumption(
         {f"{folder}/session.v{_VERSION}.jsonl.zstd": log.content()},
         command=("dsh", "tui", "--resume", session_id),
         environment={"DSH_HOME": str(into)},
-        cwd=point.cwd,
+        cwd=cwd,
         not_carried=tuple(sorted(lost)),
         notes=(_LOG_IN,),
         native_id=session_id,
@@ -72,6 +69,7 @@ class _Log:
         self._step = 0
         self._lost = lost
         self._point = point
+        self._id = point.new_id
         self._time = int(point.began.timestamp() * 1000)
         self._calls: dict[str, int] = {}
         head = {
@@ -197,9 +195,6 @@ class _Log:
         event = {"type": kind, "seq": seq, "time": self._time, "data": data, **more}
         self._lines.append(json.dumps(event, ensure_ascii=False))
         return seq
-
-    def _id(self) -> str:
-        return str(UUID(self._point.ledger.recorder.ids(), version=4))
 
 
 def project_folder(cwd: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ledger.errors import InputError
 from ledger.events.model_call import ModelCallRequested
 from ledger.events.session import SessionStarted
 from replay.resume.closing import closed
@@ -39,23 +38,18 @@ def suits(started: SessionStarted) -> bool:
 
 def resumption(point: Point, into: Path) -> Resumption:
     """The session, cut at the point, under a new id."""
-    if point.cwd is None:
-        raise InputError(
-            f"{point.session}: its working directory is not known, which opencode wants to be told"
-        )
+    cwd = point.cwd_for("which opencode wants to be told")
     lost = {_OWN_WORDS, _SNAPSHOTS}
     provider = _provider(point)
     export = _Export(point, provider or "unknown", lost)
     export.take(closed(point.turns))
     if not export.messages:
-        raise InputError(
-            f"{point.session}#{point.seq}: nothing had been said there that opencode could resume"
-        )
+        raise point.nothing_said("opencode could resume")
     return Resumption(
         {"session.json": json.dumps(export.value(), ensure_ascii=False).encode("utf-8", "surrogatepass")},
         first=("opencode", "import", str(into / "session.json")),
         command=("opencode", "--session", export.session),
-        cwd=point.cwd,
+        cwd=cwd,
         not_carried=tuple(sorted(lost)),
         notes=() if provider else (_PROVIDER_NOT_KNOWN,),
         native_id=export.session,

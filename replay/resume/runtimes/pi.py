@@ -4,9 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-from ledger.errors import InputError
 from ledger.events.model_call import ModelCallRequested
 from ledger.events.session import SessionStarted
 from replay.resume.closing import closed
@@ -45,19 +43,18 @@ def suits(started: SessionStarted) -> bool:
 
 def resumption(point: Point, into: Path) -> Resumption:
     """The session file, cut at the point, under a new id."""
-    if point.cwd is None:
-        raise InputError(f"{point.session}: its working directory is not known, which pi wants to be told")
-    session_id = str(UUID(point.ledger.recorder.ids(), version=4))
+    cwd = point.cwd_for("which pi wants to be told")
+    session_id = point.new_id()
     lost = {_OWN_WORDS}
     file = _File(point, session_id, lost)
     file.take(closed(point.turns))
     if not file.count:
-        raise InputError(f"{point.session}#{point.seq}: nothing had been said there that pi could resume")
+        raise point.nothing_said("pi could resume")
     name = f"{session_id}.jsonl"
     return Resumption(
         {name: file.content()},
         command=("pi", "--session", str(into / name)),
-        cwd=point.cwd,
+        cwd=cwd,
         not_carried=tuple(sorted(lost)),
         native_id=session_id,
     )

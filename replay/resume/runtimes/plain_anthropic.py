@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from ledger.errors import InputError
 from ledger.events.session import SessionStarted
 from replay.resume.closing import closed
 from replay.resume.point import Point
@@ -33,9 +32,7 @@ def resumption(point: Point, into: Path) -> Resumption:
     turns = closed(point.turns)
     said = messages(turns, lost, keeps_system=is_own)
     if not said:
-        raise InputError(
-            f"{point.session}#{point.seq}: nothing had been said there that a model could be sent"
-        )
+        raise point.nothing_said("a model could be sent")
     body: dict[str, Any] = {"model": point.model, "max_tokens": _MOST_TOKENS}
     if is_own:
         body |= own_parameters(point)

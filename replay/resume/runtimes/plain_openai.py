@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from ledger.errors import InputError
 from ledger.events.session import SessionStarted
 from replay.resume.closing import closed
 from replay.resume.point import Point
@@ -31,9 +30,7 @@ def resumption(point: Point, into: Path) -> Resumption:
     else:
         address, body = "/v1/chat/completions", _chat(point, lost)
     if not body.get("messages", body.get("input")):
-        raise InputError(
-            f"{point.session}#{point.seq}: nothing had been said there that a model could be sent"
-        )
+        raise point.nothing_said("a model could be sent")
     return body_file(point, body, address, lost)
 
 

@@ -21,27 +21,20 @@ from ledger.capture.hooks.google_adk import LedgerPlugin
 from ledger.home import open_ledger
 from replay.resume.google_adk import resume_session
 from tests.commands import answer, run
+from tests.frameworks.resuming import AFTER, BEFORE, SEEN, STEPS
 from tests.frameworks.shop import BUYER, DESK
-from tests.scripted_model import Lane, Match, Script, ScriptedModel, Step, Text, ToolCall
+from tests.scripted_model import Lane, Match, Script, ScriptedModel, Step, ToolCall
 
 os.environ.setdefault("GOOGLE_API_KEY", "none")
 
-BEFORE, SEEN, AFTER = "Buy pumps, see offer 77.", "offer 77: 40 pumps", "Now buy anchors too."
 WHO: dict[str, str] = {"app_name": "shop", "user_id": "ada"}
 
 
 def script() -> Script:
     handoff = ToolCall("transfer_to_agent", {"agent_name": "buyer"}, id="call_handoff")
-    steps = (
-        Step(blocks=(ToolCall("read_offer", {"number": "77"}, id="call_read"),)),
-        Step(blocks=(ToolCall("place_order", {"item": "pumps"}, id="call_order"),)),
-        Step(blocks=(Text("Ordered what was approved."),)),
-        Step(blocks=(Text("Anchors are out."),)),
-        Step(blocks=(Text("Resumed."),)),
-    )
     lanes = [
         Lane("desk", (Step(blocks=(handoff,)),), Match(system=DESK)),
-        Lane("buyer", steps, Match(system=BUYER)),
+        Lane("buyer", STEPS, Match(system=BUYER)),
     ]
     return Script(lanes=lanes, prefix="resume-")
 

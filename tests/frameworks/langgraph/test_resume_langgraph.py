@@ -20,47 +20,22 @@ from ledger.home import open_ledger
 from replay.resume.langgraph import ThreadNotFoundError, aresume_thread, resume_thread
 from tests.commands import answer, run
 from tests.frameworks.langgraph.test_langgraph import model_of
+from tests.frameworks.resuming import AFTER, BEFORE, SEEN, Tools, script
 from tests.scripted_model import Lane, Script, ScriptedModel, Step, Text, ToolCall
 
 CONFIG: Any = {"configurable": {"thread_id": "order-1"}}
-BEFORE, ASKED, AFTER = "Buy pumps, see offer 77.", "offer 77: 40 pumps", "Now buy anchors too."
 APPROVE: Any = Command(resume={"decisions": [{"type": "approve"}]})
 REJECT: Any = Command(resume={"decisions": [{"type": "reject", "message": "too dear"}]})
 
 
-def script() -> Script:
-    """The buyer, twice the same up to the question, then another answer."""
-    steps = (
-        Step(blocks=(ToolCall("read_offer", {"number": "77"}, id="call_read"),)),
-        Step(blocks=(ToolCall("place_order", {"item": "pumps"}, id="call_order"),)),
-        Step(blocks=(Text("Ordered what was approved."),)),
-        Step(blocks=(Text("Anchors are out."),)),
-        Step(blocks=(Text("Resumed."),)),
-    )
-    return Script(lanes=[Lane("buyer", steps)], prefix="resume-")
-
-
-class Shop:
+class Shop(Tools):
     """An agent with a question before it orders, and what its tools did."""
 
     def __init__(self, server: ScriptedModel, saver: Any, kind: str = "chat") -> None:
-        self.ran: list[str] = []
-
-        @tool
-        def read_offer(number: str) -> str:
-            """Read an offer."""
-            self.ran.append("read")
-            return f"offer {number}: 40 pumps"
-
-        @tool
-        def place_order(item: str) -> str:
-            """Place an order."""
-            self.ran.append(f"order {item}")
-            return f"ordered {item}"
-
+        super().__init__()
         self.graph: Any = create_agent(
             model_of(server, kind),
-            tools=[read_offer, place_order],
+            tools=[tool(self.read_offer), tool(self.place_order)],
             system_prompt="You buy for the house.",
             name="buyer",
             checkpointer=saver,
@@ -137,7 +112,7 @@ def test_an_imported_thread_asks_again_and_the_stale_answer_is_not_used(
         again.graph.invoke(REJECT if decision == "reject" else APPROVE, config)
         assert again.ran == ([] if decision == "reject" else ["order pumps"])
         request = sent(server)[first]
-        assert BEFORE in request and ASKED in request and "call_order" in request
+        assert BEFORE in request and SEEN in request and "call_order" in request
         assert AFTER not in request and "Ordered what was approved." not in request
         assert ("ordered pumps" in request) == (decision == "approve")
     added = answer(home, "import", tmp_path / "threads.sqlite")
@@ -225,7 +200,7 @@ def check_first_request(server: ScriptedModel, shop: Shop) -> None:
     """The request after the refusal: what was said up to the question, and nothing of what came later."""
     assert shop.ran == []
     request = sent(server)[-1]
-    assert BEFORE in request and ASKED in request and "too dear" in request
+    assert BEFORE in request and SEEN in request and "too dear" in request
     assert AFTER not in request and "Ordered what was approved." not in request
 
 

@@ -12,44 +12,21 @@ from ledger.capture.hooks.openai_agents import LedgerTracing
 from ledger.home import open_ledger
 from tests.commands import answer, run
 from tests.frameworks.openai_agents.test_openai_agents import config_of
-from tests.scripted_model import Lane, Script, ScriptedModel, Step, Text, ToolCall
+from tests.frameworks.resuming import AFTER, BEFORE, SEEN, Tools, script
+from tests.scripted_model import ScriptedModel
 
-BEFORE, SEEN, AFTER = "Buy pumps, see offer 77.", "offer 77: 40 pumps", "Now buy anchors too."
 
-
-class Shop:
+class Shop(Tools):
     """An agent with a question before it orders, and what its tools did."""
 
     def __init__(self) -> None:
-        self.ran: list[str] = []
-
-        def read_offer(number: str) -> str:
-            """Read an offer."""
-            self.ran.append("read")
-            return f"offer {number}: 40 pumps"
-
-        def place_order(item: str) -> str:
-            """Place an order."""
-            self.ran.append(f"order {item}")
-            return f"ordered {item}"
-
+        super().__init__()
         self.agent = Agent[Any](
             name="buyer",
             instructions="You buy for the house.",
             model="m",
-            tools=[function_tool(read_offer), function_tool(place_order, needs_approval=True)],
+            tools=[function_tool(self.read_offer), function_tool(self.place_order, needs_approval=True)],
         )
-
-
-def script() -> Script:
-    steps = (
-        Step(blocks=(ToolCall("read_offer", {"number": "77"}, id="call_read"),)),
-        Step(blocks=(ToolCall("place_order", {"item": "pumps"}, id="call_order"),)),
-        Step(blocks=(Text("Ordered what was approved."),)),
-        Step(blocks=(Text("Anchors are out."),)),
-        Step(blocks=(Text("Resumed."),)),
-    )
-    return Script(lanes=[Lane("buyer", steps)], prefix="resume-")
 
 
 async def talk(server: ScriptedModel, kind: str, saved: Path | None, hooks: Any, memory: Any = None) -> None:

@@ -13,32 +13,20 @@ from ledger.capture.hooks.pydantic_ai import LedgerCapability
 from ledger.home import open_ledger
 from tests.commands import answer, run
 from tests.frameworks.pydantic_ai.test_pydantic_ai import model_of
-from tests.scripted_model import Lane, Script, ScriptedModel, Step, Text, ToolCall
+from tests.frameworks.resuming import AFTER, BEFORE, SEEN, Tools, script
+from tests.scripted_model import Script, ScriptedModel, Step, Text
 
-BEFORE, SEEN, AFTER = "Buy pumps, see offer 77.", "offer 77: 40 pumps", "Now buy anchors too."
 
-
-class Shop:
+class Shop(Tools):
     """An agent with a question before it orders, and what its tools did."""
 
     def __init__(self, server: ScriptedModel, kind: str, capabilities: list[Any] | None = None) -> None:
-        self.ran: list[str] = []
-
-        def read_offer(number: str) -> str:
-            """Read an offer."""
-            self.ran.append("read")
-            return f"offer {number}: 40 pumps"
-
-        def place_order(item: str) -> str:
-            """Place an order."""
-            self.ran.append(f"order {item}")
-            return f"ordered {item}"
-
+        super().__init__()
         self.agent = Agent(
             model_of(server, kind),
             name="buyer",
             instructions="You buy for the house.",
-            tools=[read_offer, Tool(place_order, requires_approval=True)],
+            tools=[self.read_offer, Tool(self.place_order, requires_approval=True)],
             output_type=[str, DeferredToolRequests],
             capabilities=capabilities or [],
         )
@@ -51,17 +39,6 @@ class Shop:
         result = await self.agent.run(message_history=result.all_messages(), deferred_tool_results=given)
         result = await self.agent.run(AFTER, message_history=result.all_messages())
         return result.all_messages_json()
-
-
-def script() -> Script:
-    steps = (
-        Step(blocks=(ToolCall("read_offer", {"number": "77"}, id="call_read"),)),
-        Step(blocks=(ToolCall("place_order", {"item": "pumps"}, id="call_order"),)),
-        Step(blocks=(Text("Ordered what was approved."),)),
-        Step(blocks=(Text("Anchors are out."),)),
-        Step(blocks=(Text("Resumed."),)),
-    )
-    return Script(lanes=[Lane("buyer", steps)], prefix="resume-")
 
 
 @pytest.mark.parametrize("kind", ["chat", "responses", "anthropic"])
