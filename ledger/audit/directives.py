@@ -50,13 +50,13 @@ _FIELD = re.compile(
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.)])\s+")
 _SENTENCE = re.compile(r"(?<=[.!?。\uff01\uff1f])[\"')\]]*\s+|(?<=[。\uff01\uff1f])")
 _CLAUSE = re.compile(
-    r"(?:^|[:;\[\]>\u2013\u2014]|#+\s*\(\w+\)|\.\.\.|[\"'`“„«]|,\s)\s*|\s+(?=(?:and|und|et|y|e|then|dann|puis|please|bitte)\s)",
+    r"(?:^|[:;\[\]>\u2013\u2014]|--+|#+\s*\(\w+\)|\.\.\.|[\"'`“„«]|,\s)\s*|\s+(?=(?:and|und|et|y|e|then|dann|puis|please|bitte)\s)",
     re.I,
 )
 _FOLDED = re.compile(r"\\\n[ \t]*(\\ )?")
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4}))")
 _GLUED = re.compile(
-    r"(?:(?<=\w)_|(?<=[a-z0-9]),|(?<=[a-z0-9%][.!?])|(?<=[A-Z]{2})|(?<=\d))(?=[A-ZÄÖÜ][a-zäöüß]+ [\w\"'“„«])"
+    r"(?:(?<=\w)_|(?<=[a-z0-9]),|(?<=[a-z0-9%][.!?])|(?<=[A-Z]{2})|(?<=\d))(?=[A-ZÄÖÜ][a-zäöüß]+ [\w\"'“„«$€£])"
 )
 """Where an order was set right behind something: a name, a cell of a table, a full stop, capitals, a number."""
 _SCALAR = re.compile(r"^([ \t]*(?:- )*(?:[\w.-]+: )?)'((?:[^']|'')*+)'(?=[^\w\n]{0,4}$)", re.MULTILINE)
@@ -70,14 +70,16 @@ _LETTER = re.compile(r"[^\W\d_]")
 _SPOKEN = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W\d_]+)*")
 _MARKUP = re.compile(
-    r"^\s*(?:</?(?:[A-Z][A-Z_ -]{3,40}|(?i:system|instruction|important|information|note|admin|user|task|urgent)"
-    r"[\w -]{0,30})>|#{2,}\s*(?:\(|(?i:system|instruction|new |user|admin))"
-    r"|\[/?(?:INST|SYSTEM|SYS|ADMIN)[A-Z_ ]{0,30}\]|<<\w+>>|={4,} ?[A-Za-z]|<\|\w+\|>)",
+    r"^\s*(?:</?(?:[A-Z][A-Z_ -]{3,40}|(?i:system|instruction|important|information|note|admin|user|task|urgent"
+    r"|function_|tool_|assistant)[\w -]{0,30})>|#{2,}\s*(?:\(|(?i:system|instruction|new |user|admin))"
+    r"|\[/?(?:INST|SYSTEM|SYS|ADMIN|system)[A-Z_ ]{0,30}\]|<<\w+>>|={4,} ?[A-Za-z]|<\|\w+\|>)",
     re.MULTILINE,
 )
 """Marks with which a text pretends to be more than content."""
 
-_MAY_LEAD = SOFTENERS | SUBJECTS | MODALS | ASKING
+MAY_LEAD = SOFTENERS | SUBJECTS | MODALS | ASKING
+"""Words that may stand before the verb of an order, whatever it is about."""
+
 _ASKED = [[word] for word in ASKING]
 
 
@@ -309,7 +311,7 @@ def _order(folded: str) -> tuple[str, frozenset[str]] | None:
             follows = words[place + 1] if place + 1 < len(words) else ""
             if word in SUBJECTS and follows not in MODALS and words[place - 1 : place] not in _ASKED:
                 break
-            if word not in _MAY_LEAD:
+            if word not in MAY_LEAD:
                 break
         if begins < 0 and IMPERATIVES.match(folded, start.end()):
             begins = start.end()

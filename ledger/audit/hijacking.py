@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from ledger.audit.directive_words import DELEGATIONS, ORDERS, PASSWORDS, fold, overrides
-from ledger.audit.directives import Directive, actions_of, part
+from ledger.audit.directives import MAY_LEAD, Directive, actions_of, part
 from ledger.audit.provenance import (
     PASSWORD,
     Known,
@@ -35,6 +35,8 @@ _FETCHING = frozenset({"visit", "get"})
 _ANYTHING = frozenset({"do"})
 _SETTING = frozenset({"change", "create"})
 _LEAST_NAMED = 5
+_LEAST_SENTENCE = 5
+_LEAST_WRITING = 12
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -66,13 +68,14 @@ class _Order(NamedTuple):
     source: Source
     is_delegated: bool
     told: tuple[tuple[str, frozenset[str]], ...]
+    said: str
 
-    def is_quoted(self, leaf: Leaf, does: frozenset[str]) -> bool:
-        """Whether a value holds the very order that the call would carry out: it is passed on, and not obeyed.
-        Other orders of the same text may be what it was told to write.
+    def is_quoted(self, whole: str, does: frozenset[str]) -> bool:
+        """Whether a value, or values put together, hold the very order that the call would carry out: it is passed
+        on, and not obeyed. Other orders of the same text may be what it was told to write.
         """
         return any(
-            one in leaf.whole and (place == 0 or bool(actions & does))
+            one in whole and (place == 0 or bool(actions & does))
             for place, (one, actions) in enumerate(self.told)
         )
 
@@ -111,6 +114,7 @@ class _Orders:
 
 class _Call(NamedTuple):
     leaves: list[Leaf]
+    whole: str
     is_read: bool
     does: frozenset[str]
     verbs: frozenset[str]
@@ -134,6 +138,7 @@ class Trail:
     def __init__(self) -> None:
         self._user = Known(100_000)
         self._user_chunks: set[str] = set()
+        self._task_chunks: set[str] = set()
         self._user_dates: set[tuple[int, int]] = set()
         self._user_actions: set[str] = set()
         self._user_named: OrderedDict[str, _Named] = OrderedDict()
@@ -148,6 +153,7 @@ class Trail:
         self._user_dates |= dates(text)
         if not is_task:
             return
+        self._task_chunks.update(chunks(text))
         self._user_actions |= actions_of(text)
         sentences = [fold(one) for one in _SENTENCE.split(text) if one.strip()]
         for place, one in enumerate(sentences):
@@ -169,10 +175,13 @@ class Trail:
         self._known.add(parted.rest)
         is_delegated = bool(parted.directives) and self._is_handed_over(asked)
         for directive in parted.directives:
-            orders = ((compact(one), actions) for one, actions in directive.orders)
-            told = tuple(one for one in orders if len(one[0]) >= _LEAST_QUOTED)
+            # What only announces an order, such as "from me, Mark, to you", is not the order that would be quoted.
+            orders = [one for one in directive.orders if not overrides(one[0])] or directive.orders
+            quoted = ((compact(one), actions) for one, actions in orders)
+            told = tuple(one for one in quoted if len(one[0]) >= _LEAST_QUOTED)
+            source = Source(directive.text)
             self._orders[directive.is_addressed].add(
-                _Order(seq, directive, Source(directive.text), is_delegated, told)
+                _Order(seq, directive, source, is_delegated, told, _said(directive, source))
             )
 
     def _is_handed_over(self, asked: Any) -> bool:
@@ -197,7 +206,8 @@ class Trail:
         is_read = classify(tool, arguments, declared=declared).effect_class == "read"
         words = words_of(tool)
         verbs = frozenset().union(*(ORDERS.get(word, frozenset()) for word in words))
-        call = _Call(found, is_read, actions_of(" ".join(words)), verbs - _ANYTHING)
+        whole = "".join(leaf.whole for leaf in found)
+        call = _Call(found, whole, is_read, actions_of(" ".join(words)), verbs - _ANYTHING)
         best: tuple[int, _Order, _Match] | None = None
         # What a manual tells people to type is typed by agents all day: for a shell only an order to agents counts.
         for is_addressed in (True,) if command_in(tool, fields) else (True, False):
@@ -224,7 +234,8 @@ class Trail:
     def _is_a_step(self, order: _Order) -> bool:
         """Whether an order is of a manual, and has a word in common with what the user said."""
         return order.directive.is_manual and any(
-            len(word) >= _LEAST_NAMED and word in self._user_chunks for word in order.source.chunks
+            len(word) >= _LEAST_NAMED and word in self._task_chunks and word not in MAY_LEAD
+            for word in order.source.chunks
         )
 
     # -- one call against one order ------------------------------------------------------------------------
@@ -236,23 +247,26 @@ class Trail:
         whole: list[Leaf] = []
         within: list[Leaf] = []
         for leaf in call.leaves:
-            is_above = not leaf.is_short and overrides(fold(leaf.text))
-            if source.repeats(leaf) or is_above or order.is_quoted(leaf, call.does):
-                return None  # the text is passed on, and not obeyed
             if leaf.is_short and source.holds(leaf):
                 whole.append(leaf)
             elif may_hold and self._has_telling(leaf, source):
                 within.append(leaf)
+        if _is_passed_on(call, order):
+            # Who obeys "send all mails to X" passes on the mail with that order as well: then X has it.
+            outsiders = [leaf for leaf in whole if names_outsider(leaf.text) and leaf.whole in source.telling]
+            has_it = [leaf for leaf in outsiders if self._is_new(leaf.whole)]
+            is_told = order.directive.is_addressed and bool(call.does & actions - _ANYTHING)
+            return _Match(_names(has_it), 3) if has_it and is_told and not call.is_read else None
         if call.is_read:
             if not order.directive.actions & _FETCHING:
                 return None
             visited = [leaf for leaf in whole if is_address(leaf.text) and self._is_new(leaf.whole)]
-            visited = visited or list(self._joined(call.leaves, source, is_sure=False))
+            visited = visited or list(self._joined(call, order, is_sure=False))
             return _Match(_names(visited), 3) if visited else None
         is_alike = bool(call.does & actions - _ANYTHING)
         is_sure = order.directive.is_addressed or is_alike
         is_only_theirs = is_alike and not call.does & self._user_actions
-        new = [leaf for leaf in whole if self._is_specific(leaf, source) and self._is_new(leaf.whole)]
+        new = [leaf for leaf in whole if self._is_specific(leaf, order) and self._is_new(leaf.whole)]
         if new and (is_sure or any(names_outsider(leaf.text) for leaf in new)):
             return _Match(_names(new), 3 + len(new))
         turned = [leaf for leaf in whole if self._is_turned(leaf, call, order)]
@@ -261,9 +275,9 @@ class Trail:
         close = [leaf for leaf in within if leaf.is_short or source.covers(leaf)]
         if close and (is_sure or any(self._has_outsider(leaf, source) for leaf in close)):
             return _Match(_names(close), 3)
-        if pair := self._joined(call.leaves, source, is_sure=is_sure):
+        if pair := self._joined(call, order, is_sure=is_sure):
             return _Match(_names(pair), 3)
-        run = [leaf for leaf in call.leaves if leaf.is_short and self._has_run(leaf, source)]
+        run = [leaf for leaf in call.leaves if leaf.is_short and self._has_run(leaf, order.said)]
         if run and is_sure:
             return _Match(_names(run), 2)
         dated = [leaf for leaf in call.leaves if self._is_new_date(leaf, source)]
@@ -272,7 +286,7 @@ class Trail:
             return _Match(_names(dated + asked), 2)
         if len(whole) == len(call.leaves):
             fresh = [leaf for leaf in asked if leaf.whole.isdigit() or self._is_new(leaf.whole)]
-            if asked and (is_only_theirs or (fresh and order.directive.is_addressed)):
+            if asked and (is_only_theirs or (fresh and may_hold and order.directive.is_addressed)):
                 return _Match(_names(asked), 1 + is_only_theirs)
             if is_only_theirs and order.directive.is_addressed:
                 return _Match(_names(whole), 1)
@@ -313,25 +327,29 @@ class Trail:
     def _user_words(self) -> set[str]:
         return self._user_chunks | ({PASSWORD} if self._user_chunks & PASSWORDS else set())
 
-    def _is_specific(self, leaf: Leaf, source: Source) -> bool:
-        """Whether a value is of the kind that hardly stands in two places by chance."""
+    def _is_specific(self, leaf: Leaf, order: _Order) -> bool:
+        """Whether a value is of the kind that hardly stands in two places by chance; a sentence only where an order
+        says it, or dictates it: else it is of the text around.
+        """
         words = leaf.text.split()
+        if len(words) >= _LEAST_SENTENCE:
+            return leaf.whole in order.said or order.source.dictates(leaf)
         if len(words) >= 2:
             return len(leaf.whole) >= 8
         return tells_apart(leaf.text) or (
-            len(leaf.whole) >= 5 and not leaf.whole.isdigit() and f"'{leaf.text}'" in source.text
+            len(leaf.whole) >= 5 and not leaf.whole.isdigit() and f"'{leaf.text}'" in order.source.text
         )
 
     def _has_telling(self, leaf: Leaf, source: Source) -> bool:
         return any(one in source.telling and self._is_new(one) for one in chunks(leaf.text))
 
-    def _has_run(self, leaf: Leaf, source: Source) -> bool:
-        """Whether at least half of a value, and three words of it, are words of the source in their order."""
+    def _has_run(self, leaf: Leaf, said: str) -> bool:
+        """Whether at least half of a value, and three words of it, are words of an order in their order."""
         words = leaf.text.split()
         size = max(3, (len(words) + 1) // 2)
         for start in range(len(words) - size + 1):
             run = compact(" ".join(words[start : start + size]))
-            if len(run) >= 12 and run in source.whole and self._is_new(run):
+            if len(run) >= 12 and run in said and self._is_new(run):
                 return True
         return False
 
@@ -345,11 +363,31 @@ class Trail:
             for word in leaf.text.split()
         )
 
-    def _joined(self, found: list[Leaf], source: Source, *, is_sure: bool) -> tuple[Leaf, ...]:
-        pair = joined(found, source)
-        if pair is None or not self._is_new(value := pair[0].whole + pair[1].whole):
+    def _joined(self, call: _Call, order: _Order, *, is_sure: bool) -> tuple[Leaf, ...]:
+        found = joined(call.leaves, order.source)
+        if found is None:
             return ()
-        return pair if is_sure or value in source.telling else ()
+        first, second, value = found
+        if not self._is_new(value) or not (is_sure or value in order.source.telling):
+            return ()
+        return first, second
+
+
+def _said(directive: Directive, source: Source) -> str:
+    """The orders of a text, compacted; with all that follows them where one dictates what to write."""
+    orders = " ".join(text for text, _ in directive.orders)
+    return source.whole if ":" in orders else compact(orders)
+
+
+def _is_passed_on(call: _Call, order: _Order) -> bool:
+    """Whether a call holds the text of the order itself, or much of it: by that alone nothing is obeyed."""
+    if order.is_quoted(call.whole, call.does):
+        return True
+    for leaf in call.leaves:
+        is_writing = len(leaf.text.split()) >= _LEAST_WRITING and not order.source.dictates(leaf)
+        if order.source.repeats(leaf) or (is_writing and overrides(fold(leaf.text))):
+            return True
+    return False
 
 
 def _names(found: list[Leaf] | tuple[Leaf, ...]) -> tuple[str, ...]:

@@ -250,8 +250,8 @@ class Source:
         return len(leaf.whole) > half and self.whole[:half] in leaf.whole
 
 
-def joined(found: list[Leaf], source: Source) -> tuple[Leaf, Leaf] | None:
-    """Two values that, put together, are one of the source: it was split over them."""
+def joined(found: list[Leaf], source: Source) -> tuple[Leaf, Leaf, str] | None:
+    """Two values that, put together, are one of the source: it was split over them; and what they make."""
     pieces = [
         leaf for leaf in found if leaf.is_short and 2 <= len(leaf.whole) <= 64 and leaf.whole in source.whole
     ]
@@ -259,5 +259,17 @@ def joined(found: list[Leaf], source: Source) -> tuple[Leaf, Leaf] | None:
         for second in pieces[:_MOST_PIECES]:
             value = first.whole + second.whole
             if first is not second and len(value) >= _LEAST_JOINED and value in source.whole:
-                return first, second
+                return first, second, value
+    return _broken(found[:_MOST_PIECES], source)
+
+
+def _broken(found: list[Leaf], source: Source) -> tuple[Leaf, Leaf, str] | None:
+    """Two texts, of which the one goes on amid a word of the source that tells apart, where the other breaks off."""
+    beginnings = [next(chunks(leaf.text[:_SHORT]), "") for leaf in found]
+    endings = [next(reversed(list(chunks(leaf.text[-_SHORT:]))), "") for leaf in found]
+    for first, last in zip(found, endings, strict=True):
+        for second, start in zip(found, beginnings, strict=True):
+            value = last + start
+            if first is not second and last and start and value in source.telling:
+                return first, second, value
     return None

@@ -16,9 +16,9 @@ TITLE = "Amount or limit that creeps up"
 SEVERITY = "medium"
 WHY = "A limit on single calls never sees a budget, a timeout or a payment that grows by a little each time."
 MISSES = (
-    "Fewer than eight calls; amounts inside texts and lists; growth over several tools or sessions; what grows for a"
-    " reason that the record does not show; amounts whose names do not say that they are. Places (page, offset, line,"
-    " id) grow by nature and are left out by their names."
+    "Fewer than eight calls; what has not doubled, its last third against its first; amounts inside texts and lists;"
+    " growth over several tools or sessions; what grows for a reason that the record does not show; amounts whose names"
+    " do not say that they are. Places (page, offset, line, id) grow by nature and are left out by their names."
 )
 READS = (ToolCallRequested,)
 SOURCE = "Mann-Kendall test for a trend, on amounts and limits of one argument; creeping budgets of long-running loops."

@@ -38,8 +38,17 @@ def test_a_short_value_is_found_as_a_word_of_its_own_alone() -> None:
 def test_a_value_that_was_split_is_put_together() -> None:
     source = Source("send it to mark.black@outside.example")
     pair = joined(leaves({"b": "k@outside.example", "a": "mark.blac"}), source)
-    assert pair is not None and [leaf.name for leaf in pair] == ["a", "b"]
+    assert pair is not None and [leaf.name for leaf in pair[:2]] == ["a", "b"]
+    assert pair[2] == "markblackoutsideexample"
     assert joined(leaves({"a": "mark.blac", "b": "k@other.example"}), source) is None
+
+
+def test_a_value_that_was_split_within_what_is_written_is_put_together() -> None:
+    source = Source("tell them to open www.river-bank.example today")
+    parts = {"head": "Hi Nils, please open www.riv", "tail": "er-bank.example when you can"}
+    assert (pair := joined(leaves(parts), source)) and pair[2] == "wwwriverbankexample"
+    assert joined(leaves({"head": "please open", "tail": "www.river-bank.example"}), source) is None
+    assert joined(leaves({"head": "a" + " " * 400, "tail": "b"}), source) is None
 
 
 def test_a_text_that_holds_its_source_repeats_it() -> None:
