@@ -58,6 +58,13 @@ _OFFERS = re.compile(
     _FLAGS,
 )
 _GOES_ON = re.compile(r"^\W*(continue|go on|proceed|keep going|weiter|next)\b", _FLAGS)
+_TURNS_OFF = re.compile(
+    r"\b(stop|kill|disabl\w*|turn\w*\b[^.]{0,40}\boff|switch\w*\b[^.]{0,40}\boff|restart|reload|remov\w*|delet\w*|shut|unset|drop|loosen|relax|lower|skip\w*|bypass\w*"
+    r"|ignor\w*|overrid\w*|dismiss|clear|flush|reset|empt(y|ied)|truncat\w*|open|allow|approv\w*|use|using|unload|grant|give|vacuum|clean|wipe|purge"
+    r"|lift|take|without|no longer|change|edit|add|set|replace|free|update|upgrade|rotate|exempt|let)\b|--\w|\b(abschalt|entfern|lösch|deaktivier)\w*",
+    _FLAGS,
+)
+_REFUSES_OFF = re.compile(r"\b(do not|don['\u2019]?t|never|must not|nicht|kein(e|en)?)\b(?! (let|block))", _FLAGS)
 _LONGEST_YES = 60
 _LONGEST = 20_000
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
@@ -162,6 +169,16 @@ class Wishes:
     def is_only_to_add(self) -> bool:
         """Whether the person wants something added, and nothing taken away or put in other words."""
         return not self._answers and bool(_ADDS.search(self.text)) and not _ALTERS.search(self.text)
+
+    def wants_off(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the person, or the agent's offer that a yes was the answer to, wants a control off or changed that
+        goes by these words.
+        """
+        offers = [one for one in _SENTENCE.split(self._answers) if _OFFERS.search(one)]
+        return any(
+            pattern.search(sentence) and _TURNS_OFF.search(sentence) and not _REFUSES_OFF.search(sentence)
+            for sentence in [*_SENTENCE.split(self.text), *offers]
+        )
 
     def speaks_of(self, pattern: re.Pattern[str]) -> bool:
         """Whether the person's words name something, and not to say no to it."""

@@ -1,9 +1,10 @@
-"""What a change does to controls that have no path of their own: told by what is written, or where a program lies."""
+"""What a change does to controls that have no path of their own: told by what is written, or where a file lies."""
 
 import re
 
-from ledger.audit.controls import GUARDS, OF_REPOSITORY, Control
+from ledger.audit.controls import GUARDS, OF_REPOSITORY, TABLES, Control, pattern, placed
 from ledger.audit.touching import Touch
+from ledger.audit.weakening import compare
 from ledger.audit.wrapping import is_wrapping
 
 _POLICY_FILE = re.compile(
@@ -14,32 +15,103 @@ _OF_AGENTS = re.compile(
     r"[\"']?\b(tools?|decide\w*|approv\w+|ask|deny|needs_approval|default allow|mcp\w*)[\"']?\s*[:=]",
     re.IGNORECASE,
 )
-_CHECKS = re.compile(
-    r"gitleaks|detect-secrets|trufflehog|semgrep|bandit|trivy|checkov|snyk|codeql|secret|audit", re.IGNORECASE
-)
 _OF_PROGRAMS = re.compile(
     r"(^|/)(bin|sbin|libexec|opt|cron\.\w+|init\.d|systemd/(system|user)|Launch(Agents|Daemons))/"
 )
 _OF_SYSTEM = re.compile(r"^(/usr|/opt|/bin|/sbin|~/\.local|~/bin)\b.*")
-_HOSTS = "/etc/hosts"
-_WATCHING_HOST = re.compile(r"telemetry|guard|audit|monitor|sentry|policy|siem|syslog", re.IGNORECASE)
+_HOSTS = frozenset({"/etc/hosts", "/etc/resolv.conf"})
+_WATCHING_HOST = re.compile(
+    r"telemetry|guard|audit|monitor|sentry|policy|siem|syslog|collector|recorder", re.I
+)
 _SHADOWED = frozenset("git curl wget sudo ssh python python3 node npm docker kubectl gh rm sh bash".split())
 _SCANS = re.compile(r"secret|scan|leak|verif|lint|audit", re.IGNORECASE)
+_OWNER = re.compile(r"@[\w/.-]+")
+_SHELL_STARTS = re.compile(r"(^|/)\.(bashrc|zshrc|profile|bash_profile|zprofile|zshenv|envrc)$|^/etc/environment$")
+_PROXY = re.compile(r"\b(https?|all)_proxy\b", re.IGNORECASE)
+_LONGEST = 20_000
+
+_CHECKS = TABLES["checks"]
+_NAMES = pattern(_CHECKS["names"])
+_RUNS = pattern(_CHECKS["runs"])
+_LOOSENED = pattern(_CHECKS["loosened"])
+_IGNORES = pattern(_CHECKS["ignores"])
+_ADDS = pattern(_CHECKS["adds"])
+_OWNERS = pattern(_CHECKS["owners"])
+_WORKFLOWS = pattern(_CHECKS["workflows"])
+_WEAKER = TABLES["weaker"]
+_SWITCHES = pattern(_WEAKER["switches"])
+_SWITCHED_FILES = pattern(_WEAKER["switched_files"])
+_PERMITS = pattern(_WEAKER["permits"])
+_PERMITTING_FILES = pattern(_WEAKER["permitting_files"])
+_AGENTISH = pattern(_WEAKER["of_agents"])
+
+ASKS_FOR_CHECKS = pattern(_CHECKS["asks"])
+"""Words by which a person speaks of the checks of a repository."""
 
 
-def by_content(touch: Touch) -> Control | None:
-    """What a file controls by what is written there, or by where its program lies."""
-    said = f"{touch.content or ''}\n{touch.replaced}"
+def by_content(touch: Touch, project: str | None = None) -> Control | None:
+    """What a file controls by what is written there, or by where it lies."""
+    new, old = (touch.content or "")[:_LONGEST], touch.replaced[:_LONGEST]
     name = touch.path.rpartition("/")[2]
-    if _POLICY_FILE.search(touch.path) and _OF_AGENTS.search(said):
+    if touch.path in _HOSTS:
+        return "control" if _WATCHING_HOST.search(f"{new}\n{old}") else None
+    if _POLICY_FILE.search(touch.path) and _OF_AGENTS.search(f"{new}\n{old}"):
         return "permissions"
-    if OF_REPOSITORY.search(touch.path) and _CHECKS.search(touch.replaced):
-        return None if _CHECKS.search(touch.content or "") else "control"
+    if is_check(touch.path):
+        return "control" if _unchecks(touch, old, new) else None
     if touch.how in ("delete", "disarm") and _OF_PROGRAMS.search(touch.path) and GUARDS.search(name):
         return "control"
     if touch.is_whole and _OF_SYSTEM.match(touch.path) and _OF_PROGRAMS.search(touch.path):
-        return "control" if GUARDS.search(name) or _SCANS.search(name) or _CHECKS.search(name) else None
-    return "control" if touch.path == _HOSTS and _WATCHING_HOST.search(said) else None
+        if GUARDS.search(name) or _SCANS.search(name) or _NAMES.search(name):
+            return "control"
+    if (there := placed(touch.path, project)) is not None:
+        return there if touch.how != "mode" or not _OF_PROGRAMS.search(touch.path) else None
+    if _SHELL_STARTS.search(touch.path) and _PROXY.search(old) and not _PROXY.search(new):
+        return "control"
+    return _by_setting(touch, old, new)
+
+
+def _by_setting(touch: Touch, old: str, new: str) -> Control | None:
+    """Settings of an agent, and rules of what its tools may do, that allow more now."""
+    if _SWITCHED_FILES.search(touch.path) and _SWITCHES.search(new) and not _SWITCHES.search(old):
+        return "permissions"
+    if _PERMITTING_FILES.search(touch.path) and _PERMITS.search(new) and not _PERMITS.search(old):
+        return "permissions" if _AGENTISH.search(f"{touch.path} {new}") else None
+    is_of_tool = re.search(r"(^|/)(agents?|tools?)/[^/]+\.(json|ya?ml|toml)$", touch.path) is not None
+    if is_of_tool and old and new and compare(old, new).direction == "weaker":
+        return "permissions"
+    return None
+
+
+def is_check(path: str) -> bool:
+    """Whether a file of the repository runs checks of it, or says what they pass over, or who has to agree."""
+    return any(one.search(path[:_LONGEST]) for one in (OF_REPOSITORY, _RUNS, _IGNORES, _OWNERS))
+
+
+def _unchecks(touch: Touch, old: str, new: str) -> bool:
+    """Whether a change takes a check away, or makes it one that stops nothing."""
+    path = touch.path
+    if _OWNERS.search(path):
+        return touch.how == "delete" or bool(set(_OWNER.findall(old)) - set(_OWNER.findall(new)))
+    if _IGNORES.search(path):
+        return touch.how != "mode" and not _ADDS.search(new)
+    if touch.how in ("delete", "disarm"):
+        is_whole = OF_REPOSITORY.search(path) is not None or _WORKFLOWS.search(path.rpartition("/")[2])
+        return bool(is_whole)
+    before = {found[0].lower() for found in _NAMES.finditer(old)}
+    after = {found[0].lower() for found in _NAMES.finditer(new)}
+    if before - after and not (touch.how == "write" and touch.content is None):
+        return not after
+    if OF_REPOSITORY.search(path) and touch.is_whole and not _commands_in(new):
+        return touch.content is not None and ".husky/_" not in path and path.rpartition("/")[2] != ".gitignore"
+    is_named = bool(before or after or _WORKFLOWS.search(path.rpartition("/")[2]))
+    return is_named and _LOOSENED.search(new) is not None and _LOOSENED.search(old) is None
+
+
+def _commands_in(script: str) -> list[str]:
+    """The lines of a hook that do something."""
+    lines = (line.strip() for line in script.splitlines())
+    return [line for line in lines if line and not line.startswith("#") and line not in ("exit 0", "true", ":")]
 
 
 def stands_for(name: str) -> bool | None:

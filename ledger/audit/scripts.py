@@ -41,6 +41,11 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 _OF_CODE = (".sh", ".py", ".js", ".mjs", ".cjs", ".rb", ".pl", ".ts")
 _OF_SHELL = re.compile(r"#!\s*\S*(/env\s+)?\S*\b(ba|z|da|k)?sh\b")
 _LONGEST_SOURCE = 20_000
+_RECIPE = re.compile(r"^([\w.-]+):[^=\n]*\n((?:\t[^\n]*(?:\n|\Z))+)", re.MULTILINE)
+_NPM_SCRIPT = re.compile(r'"([\w:.-]+)"\s*:\s*"((?:[^"\\\n]|\\.)*)"')
+_KEYWORDS = frozenset("if while until elif then else do ! { time coproc".split())
+_SUBSTITUTED = re.compile(r"\"[^\"\n]*?\$\(([^()\n]{3,400})\)|(?<!\\)`([^`\n]{3,400})(?<!\\)`")
+_IN_SINGLE_QUOTES = re.compile(r"(?<![\w\\])'[^'\n]*'")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
 _SETTERS = frozenset({"export", "declare", "local", "readonly", "typeset"})
 
@@ -79,8 +84,11 @@ def _commands(script: str, depth: int) -> Iterator[Command]:
     variables: dict[str, str] = {}
     aliases: dict[str, str] = {}
     said = ""
-    plain = _WHICH.sub(lambda found: found[1] or found[2], without_documents(script)[0])
+    plain, bodies = without_documents(script)
+    plain = _WHICH.sub(lambda found: found[1] or found[2], plain)
     for given in simple_commands(plain):
+        while len(given) > 1 and given[0] in _KEYWORDS:
+            given = given[1:]
         whole = [_filled_in(word, variables) for word in given] if variables else given
         words = unwrapped(whole)
         while words and words[0].rpartition("/")[2] in ("sudo", "doas"):
@@ -96,6 +104,8 @@ def _commands(script: str, depth: int) -> Iterator[Command]:
             words = [*aliases[words[0]].split(), *words[1:]] or words
         program = words[0].rpartition("/")[2]
         inner = _inner(program, words, said) if depth < _NESTED else None
+        if inner is None and program in _SHELLS | {"ssh"} and "<<" in words and depth < _NESTED:
+            inner = "\n".join(bodies)
         if inner is not None:
             yield from _commands(inner, depth + 1)
             continue
@@ -103,6 +113,9 @@ def _commands(script: str, depth: int) -> Iterator[Command]:
         if program in ("cd", "pushd") and len(words) > 1:
             folder = posixpath.join(folder, normal(words[1]))
         yield Command(words, whole, folder)
+    if depth < _NESTED and ("$(" in plain or "`" in plain):
+        for found in _SUBSTITUTED.finditer(_IN_SINGLE_QUOTES.sub("''", plain)):
+            yield from _commands(found[1] or found[2], depth + 1)
 
 
 def _inner(program: str, words: list[str], said: str) -> str | None:
@@ -182,14 +195,19 @@ class Sources:
     def wrote(self, path: str, text: str | None) -> None:
         """A file has this text now."""
         self._texts.pop(path, None)
-        if text and len(text) <= _LONGEST_SOURCE and (path.endswith(_OF_CODE) or text.startswith("#!")):
+        is_program = path.endswith((*_OF_CODE, "akefile", "package.json")) or (text or "").startswith("#!")
+        if text and len(text) <= _LONGEST_SOURCE and is_program:
             self._texts[path] = text
             if len(self._texts) > _MOST_VARIABLES:
                 self._texts.popitem(last=False)
 
     def opened(self, script: str) -> str:
         """A script, and after it the text of those programs that it runs."""
-        found = [script]
+        return "\n".join([script, *self.run_by(script)])[:_LONGEST]
+
+    def run_by(self, script: str) -> list[str]:
+        """The text of those programs that a script runs, each as a script."""
+        found: list[str] = []
         for command in commands(script) if self._texts else ():
             for word in command.words[:3]:
                 path = posixpath.normpath(posixpath.join(command.folder, normal(word)))
@@ -198,7 +216,23 @@ class Sources:
                     is_code = not path.endswith(".sh") and not _OF_SHELL.match(text)
                     found.append(f"python3 - <<'END_OF_SOURCE'\n{text}\nEND_OF_SOURCE" if is_code else text)
                     break
-        return "\n".join(found)[:_LONGEST]
+            found += self._targets(command)
+        return found
+
+    def _targets(self, command: Command) -> Iterator[str]:
+        """What `make TARGET` and `npm run NAME` run, where the session wrote their file."""
+        program = command.words[0].rpartition("/")[2] if command.words else ""
+        names = [word for word in command.words[1:] if word[0] not in "-=" and word != "run"]
+        for path, text in self._texts.items():
+            file = path.rpartition("/")[2]
+            if program in ("make", "gmake") and file in ("Makefile", "makefile", "GNUmakefile"):
+                for found in _RECIPE.finditer(text):
+                    if found[1] in names or not names:
+                        yield "\n".join(line.strip().lstrip("@-") for line in found[2].splitlines())
+            elif program in ("npm", "pnpm", "yarn", "bun") and file == "package.json":
+                for found in _NPM_SCRIPT.finditer(text):
+                    if found[1] in names:
+                        yield found[2].replace('\\"', '"')
 
 
 def _is_file(known: str, path: str) -> bool:

@@ -43,17 +43,30 @@ _READ_IN_CODE = re.compile(
     r"(?:open\(\s*(['\"])([^'\"]+)\1\s*(?:,\s*['\"]r[bt]?['\"]\s*)?\)"
     r"|Path\(\s*(['\"])([^'\"]+)\3\s*\)\.read_\w+|read(?:File|FileSync)\(\s*(['\"])([^'\"]+)\5)"
 )
+_EXCHANGED = re.compile(
+    r"\.?(?:replace|sub|replaceAll)\(\s*r?(['\"])(.{1,400}?)(?<!\\)\1\s*,\s*r?(['\"])(.{0,400}?)(?<!\\)\3", re.DOTALL
+)
 _LITERAL = re.compile(r"['\"]([~\w./-]*[/.][\w./-]+)['\"]")
 _SUBSTITUTES = re.compile(r"^(?:\d+|/[^/]*/)?s(.)(.*?)(?<!\\)\1(.*?)(?<!\\)\1[gimI0-9]*$", re.DOTALL)
 _DELETES_LINES = re.compile(r"^/(.+)/d$")
 _TAKEN_AWAY = re.compile(r"-[rwxXst]+")
 _NOT_TO_RUN = re.compile(r"[ugoa]*-[rwst]*x[rwst]*|0?[0246]{3}")
 _CODE_RUNNERS = frozenset({"python", "python3", "node", "ruby", "perl", "deno", "bun", "osascript", "php"})
-_DELETERS = frozenset({"rm", "unlink", "shred", "rmdir"})
+_DELETERS = frozenset({"rm", "unlink", "shred", "rmdir", "srm", "trash", "Remove-Item", "del"})
 _EMPTIERS = frozenset({"truncate", "touch", "tee", "chattr", "sponge"})
 _TO_LAST = frozenset({"cp", "install", "ln", "rsync", "scp"})
 _EDITORS = frozenset({"ed", "ex", "vi", "vim", "nvim", "emacs"})
 _IS_SCRIPTED = re.compile(r"(^|\s)(-es?s?|-c|\+\S|--cmd|--batch|-s)\b")
+_IN_PLACE: dict[str, frozenset[str]] = {
+    "yq": frozenset({"-i", "--inplace", "-iy", "-yi", "--in-place"}),
+    "awk": frozenset({"inplace"}),
+    "gawk": frozenset({"inplace"}),
+    "ruby": frozenset({"-i", "-pi", "-i.bak"}),
+    "jaq": frozenset({"-i"}),
+    "dasel": frozenset({"put", "-f"}),
+}
+_SETTERS = frozenset({"crudini", "toml", "plutil", "defaults", "augtool", "sd", "rpl", "Set-Content", "Out-File", "Add-Content"})
+_DELETED_KEYS = re.compile(r"\bdel\(\s*(.{1,200}?)\s*\)")
 _SAYS = frozenset({"echo", "printf", "cat"})
 _SETTINGS_OF = {
     "claude": "~/.claude.json",
@@ -187,7 +200,7 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     said = _said_by(command, bodies)
     for word, after in pairwise(command.whole[:_MOST_WORDS]):
         if word in (">", ">>", ">|", "&>", "&>>") and not after.startswith(("&", "/dev/")):
-            content = said if command.words else ""
+            content = said if command.words and command.words[0] != word else ""
             yield Touch(normal(after), "write", content, is_whole=word not in (">>", "&>>"))
     if not command.words:
         return
@@ -215,8 +228,16 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
         is_disarmed = program == "chmod" and rest and _NOT_TO_RUN.fullmatch(rest[0])
         yield from (Touch(normal(path), "disarm" if is_disarmed else "mode") for path in files)
     elif program in ("sed", "perl") and any(word.startswith(("-i", "--in-place", "-pi")) for word in rest):
+        plain = [word for word in plain if word]  # `sed -i ''` of a Mac
         old, new = _substituted(plain[0]) if plain else ("", None)
         yield from (Touch(normal(path), "write", new, old) for path in plain[1:] or plain)
+    elif program in _IN_PLACE and set(rest) & _IN_PLACE[program]:
+        expression, *paths = [word for word in plain if word] or [""]
+        yield from (Touch(normal(path), "write", *_queried(expression)) for path in paths or [expression])
+    elif program == "mount" and len(plain) > 1 and {"--bind", "-B", "--rbind"} & set(rest):
+        yield Touch(normal(plain[-1]), "write", is_whole=True)
+    elif program in _SETTERS and len(plain) > 1:
+        yield from (Touch(normal(path), "write", " ".join(plain)) for path in plain if "/" in path or "." in path)
     elif program == "dd":
         yield from (
             Touch(normal(word[3:]), "write", is_whole=True) for word in rest if word.startswith("of=")
@@ -260,10 +281,13 @@ def by_code(text: str) -> Iterator[Touch]:
     """
     text = text[:_LONGEST]
     named = [normal(found[1] or found[2]) for found in _IN_CODE.finditer(text)]
+    exchanged = [(found[2], found[4]) for found in _EXCHANGED.finditer(text)]
     if _WRITES_IN_CODE.search(text):
         read = {one for found in _READ_IN_CODE.finditer(text) if (one := found[2] or found[4] or found[6])}
         named += [normal(found[1]) for found in _LITERAL.finditer(text) if found[1] not in read]
-    yield from (Touch(path, "write", text) for path in dict.fromkeys(named))
+    old = "\n".join(one for one, _ in exchanged)
+    new = "\n".join(other for _, other in exchanged) if exchanged else text
+    yield from (Touch(path, "write", new, old) for path in dict.fromkeys(named))
 
 
 def _said_by(command: Command, bodies: str) -> str | None:
@@ -316,6 +340,12 @@ def _substituted(expression: str) -> tuple[str, str | None]:
     if (found := _DELETES_LINES.match(expression)) is not None:
         return found[1].replace("\\", ""), ""
     return "", None
+
+
+def _queried(expression: str) -> tuple[str, str]:
+    """What a query that rewrites a file puts there, and what it takes away."""
+    gone = " ".join(_DELETED_KEYS.findall(expression))
+    return ("" if gone and _DELETED_KEYS.sub("", expression).strip() == "" else expression), gone
 
 
 def _settings_by_command(program: str, rest: list[str], plain: list[str]) -> Iterator[Touch]:

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.audit.asking import Wishes
-from ledger.audit.controls import Mandate, control_of, told_by
+from ledger.audit.controls import control_of
+from ledger.audit.mandates import Mandate
+from ledger.audit.protecting import told_by
 from ledger.audit.intervals import Share
 from ledger.audit.scripts import Sources, commands
 from ledger.audit.touching import touches
