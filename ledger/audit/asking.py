@@ -12,7 +12,7 @@ _CHANGES = re.compile(
     r"|disable|document|draft|drop|edit|enable|extend|fix|forbid|generate|improve|init(iali[sz]e)?|insert|install|keep"
     r"|give|list|loosen|make|mention|need|want|migrate|modify|move|note|permit|put|record|refactor|register|relax|remember|remove"
     r"|rename|replace|reset|restore|revert|rewrite|save|say|set|set up|shorten|store|switch|tidy|tighten|translate|turn"
-    r"|update|upgrade|wire|write)(e?s|e?d|ing)?\b|\bset ?up\b|\b(should|must) (say|be)\b"
+    r"|update|upgrade|wire|write|empty|truncate|wipe|purge|stop|unset|ignore|open|lower|raise|increase|decrease|rotate|exempt|whitelist|widen)(e?s|e?d|ing)?\b|\bset ?up\b|\b(should|must) (say|be)\b"
     r"|\b(ergänz|erweiter|änder|aktualisier|schreib|entfern|lösch|streich|erstell|leg|füg|trag|setz|erlaub|notier|merk"
     r"|ajout|modifi|supprim|cré|écri|agreg|añad|actualiz|cambi|elimin|quit|crea|escrib|borr)\w*",
     _FLAGS,

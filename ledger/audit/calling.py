@@ -15,7 +15,7 @@ from ledger.effects.words import words_of
 _SKIP = frozenset(TABLES["mandates"]["launchers"]["skip"].split())
 _OTHER_VERBS = frozenset("run exec tool x dlx -m -- sh bash -c".split())
 _RUNNERS = frozenset("python python3 node perl ruby php deno bun tsx ts-node".split())
-_INNER = frozenset("ssh script su watch tmux screen wsl cmd pwsh powershell parallel flock at expect".split())
+_INNER = frozenset("ssh script su watch tmux screen wsl cmd pwsh powershell parallel flock at expect trap".split())
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
 _STARTS = re.compile(r"subprocess|os\.system|os\.exec|exec|spawn|popen|system\(|`|\bsh\b|run\(|\$\(", re.IGNORECASE)
 _HTTP = frozenset("curl wget http https httpie xh aria2c".split())

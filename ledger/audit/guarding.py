@@ -32,6 +32,9 @@ _LONGEST = 20_000
 
 _CHECKS = TABLES["checks"]
 _NAMES = pattern(_CHECKS["names"])
+_TOOLS = pattern(_CHECKS["tools"])
+_STARTS = re.compile(r"\b(push|pull_request|schedule|merge_group)\b")
+_BY_HAND = re.compile(r"\bworkflow_dispatch\b|\bmanual\b")
 _RUNS = pattern(_CHECKS["runs"])
 _LOOSENED = pattern(_CHECKS["loosened"])
 _IGNORES = pattern(_CHECKS["ignores"])
@@ -41,6 +44,7 @@ _WORKFLOWS = pattern(_CHECKS["workflows"])
 _WEAKER = TABLES["weaker"]
 _SWITCHES = pattern(_WEAKER["switches"])
 _SWITCHED_FILES = pattern(_WEAKER["switched_files"])
+_APPROVALS = pattern(_WEAKER["approvals"])
 _PERMITS = pattern(_WEAKER["permits"])
 _PERMITTING_FILES = pattern(_WEAKER["permitting_files"])
 _AGENTISH = pattern(_WEAKER["of_agents"])
@@ -78,7 +82,7 @@ def _by_setting(touch: Touch, old: str, new: str) -> Control | None:
     if _PERMITTING_FILES.search(touch.path) and _PERMITS.search(new) and not _PERMITS.search(old):
         return "permissions" if _AGENTISH.search(f"{touch.path} {new}") else None
     is_of_tool = re.search(r"(^|/)(agents?|tools?)/[^/]+\.(json|ya?ml|toml)$", touch.path) is not None
-    if is_of_tool and old and new and compare(old, new).direction == "weaker":
+    if is_of_tool and old and new and any(_APPROVALS.search(one) for one in compare(old, new).loosened):
         return "permissions"
     return None
 
@@ -98,10 +102,12 @@ def _unchecks(touch: Touch, old: str, new: str) -> bool:
     if touch.how in ("delete", "disarm"):
         is_whole = OF_REPOSITORY.search(path) is not None or _WORKFLOWS.search(path.rpartition("/")[2])
         return bool(is_whole)
-    before = {found[0].lower() for found in _NAMES.finditer(old)}
-    after = {found[0].lower() for found in _NAMES.finditer(new)}
-    if before - after and not (touch.how == "write" and touch.content is None):
-        return not after
+    before, after = _NAMES.search(old) is not None, _NAMES.search(new) is not None
+    is_known = touch.content is not None
+    if is_known and ((before and not after) or (_TOOLS.search(old) and not _TOOLS.search(new))):
+        return True
+    if _WORKFLOWS.search(path.rpartition("/")[2]) and _STARTS.search(old) and not _STARTS.search(new):
+        return _BY_HAND.search(new) is not None
     if OF_REPOSITORY.search(path) and touch.is_whole and not _commands_in(new):
         return touch.content is not None and ".husky/_" not in path and path.rpartition("/")[2] != ".gitignore"
     is_named = bool(before or after or _WORKFLOWS.search(path.rpartition("/")[2]))

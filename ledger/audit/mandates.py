@@ -52,7 +52,7 @@ _MUST = re.compile(
 _QUOTED = re.compile(r"(?:[`\"“]|(?<!\w)')([^`\"'”\n]{1,80})[`\"'”]")
 _BARE = re.compile(
     r"(?<![\w`/.-])((?<=\bthe )\w+-[\w-]+(?= wrapper\b)|(?:~|\.{1,2})?/?[\w.-]+(?:/[\w.*-]+)+|\.{1,2}/[\w.-]+"
-    r"|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service)|(?:make|just|npm run|task) [a-z][\w:-]+)(?![\w])"
+    r"|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service|timer|slice|socket)|(?:make|just|npm run|task) [a-z][\w:-]+)(?![\w])"
 )
 _PLAIN = re.compile(r"(?<![\w`/.@:-])([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w`/:-]|\.\w)")
 _GUARDED = re.compile(
@@ -68,7 +68,7 @@ _BEFORE_WRAPPER = re.compile(
     _FLAGS,
 )
 _AFTER_WRAPPER = re.compile(
-    r"^\s*(?:(?:<[^>]*>|\([^)]*\)|wrapper|script|tool|command)\s*)?,?\s*(is (the )?(only|mandatory|required|compulsory)|must be used|has to be used"
+    r"^\s*(?:(?:<[^>]*>|\([^)]*\)|wrapper|script|tool|command)\s*)?,?\s*(wraps\b|is (the )?(one and )?(only|mandatory|required|compulsory)|must be used|has to be used"
     r"|and nothing else|does (it|this|that)|instead\b|only\b|(is|are) (the )?(sole|one)\b|takes care)",
     _FLAGS,
 )
@@ -78,14 +78,15 @@ _NEGATED = re.compile(
     _FLAGS,
 )
 _BANNED = re.compile(
-    r"\b(?:is|are|'s)\s+(?:strictly\s+|itself\s+|also\s+|all\s+)*(?:forbidden|not\s+(?:allowed|permitted|OK|supported|to be|an option|used|acceptable)|prohibited"
+    r"\b(?:is|are|'s)\b(?:[^.;,]{0,40}?\s)?(?:forbidden|not\s+(?:allowed|permitted|OK|supported|to be|an option|used|acceptable)|prohibited"
     r"|banned|off[- ]limits|blocked|disallowed|a violation|disabled for you|reserved)\b|\bmust\s+(?:not|never)\s+be\b|\bmay\s+not\s+be\b"
-    r"|\bshould\s+never\s+be\b|\bare\s+never\s+(?:used|called|run)\b|\bby itself\b|\bcan(?:not|'t)\s+be\s+(?:used|called|run)\b",
+    r"|\bshould\s+never\s+be\b|\bare\s+never\s+(?:used|called|run)\b|\bby itself\b|\bcan(?:not|'t)\s+be\s+(?:used|called|run)\b"
+    r"|\bviolates?\b|\b(?:bypass(?:es)?|skips?|circumvents?|goes around|evades?)\b",
     _FLAGS,
 )
 _REQUIRED = re.compile(
     r"\b(must|has to|have to|shall|only|always|never|exclusively|solely|mandatory|required|all|every|any|each|goes|go|needs? to|are to"
-    r"|is to|leaves?)\b.*\b(through|via|with|using|by|as|use|via)\b|\b(use|go through|call|prefix|wrap|route)\b|\bthe only\b|→|=>|->",
+    r"|is to|leaves?)\b.*\b(through|via|with|using|by|as|use|via)\b|\b(use|go through|call|prefix|wrap|route)\b|\bthe only\b|\bnothing (else|but)\b|→|=>|->",
     _FLAGS,
 )
 _CLAUSE = re.compile(
@@ -108,7 +109,7 @@ _EVERY = re.compile(
 )
 _COMMANDS = re.compile(r"\b(shell |bash |terminal )?commands?\b", _FLAGS)
 _SOME_COMMANDS = re.compile(
-    r"\bcommands?\s+(?:that|which|against|touching|involving|affecting|for|on)\b", _FLAGS
+    r"\bcommands?\s+(?:that|which|against|touching|involving|affecting|for|on(?! (this|the) (host|machine|box|server|system)))\b", _FLAGS
 )
 _VERB_OF_GIT = re.compile(
     r"\b(?:for|git)\s+(?:every|all|each|any)?\s*(push|commit|merge|rebase)(?:e?s|ing)?\b", _FLAGS
@@ -185,10 +186,11 @@ def _bans(sentence: str) -> bool:
 
 def _mandate(sentence: str, *, whole: bool = False) -> Mandate | None:
     """What a sentence demands; `whole`: it is two, of which one may demand and the other forbid."""
-    if not _MUST.search(sentence):
+    if not _MUST.search(sentence) and not _bans(sentence):
         return None
     wrapper: Named | None = None
     refused: list[str] = []
+    candidates: list[Named] = []
     others: list[str] = []
     for named in sorted(_all_names(sentence))[:_MOST_NAMES]:
         if _is_refused(sentence, named):
@@ -197,10 +199,13 @@ def _mandate(sentence: str, *, whole: bool = False) -> Mandate | None:
             wrapper = named
         elif named.is_quoted or named.name in _PROGRAMS or "/" in named.name:
             others.append(named.name)
+            candidates.append(named)
+    if wrapper is None and refused:
+        wrapper = next((named for named in candidates if _stands_alone(named)), None)
     if wrapper is None:
         return None
     name = _command(wrapper.name)
-    refused = [one for one in _commands(refused, name) if one not in _GENERAL]
+    refused = [one for one in _commands(refused, name) if one not in _GENERAL or one in _PROGRAMS]
     is_guarded = bool(_GUARDED.search(sentence))
     if not refused and _IN_ORDER.search(sentence[wrapper.end :]):
         return None  # "use X before Y"
@@ -236,6 +241,8 @@ def _all_names(sentence: str) -> Iterator[Named]:
         if any(start <= found.start() < end for start, end in taken):
             continue
         word = found[1]
+        if re.match(r"\s+(commands?|scripts?|lines?)\b", sentence[found.end() :], _FLAGS) and word in _GENERAL:
+            continue  # "bash commands" are commands of any kind
         is_there = re.search(
             r"\b(through|via|exclusively with|only with|by|call|use|using|is)\s+(?:the\s+)?$", sentence[: found.start()], _FLAGS
         )
@@ -271,6 +278,13 @@ def _is_wrapper(sentence: str, named: Named) -> bool:
     if not named.is_quoted and named.name in _PROGRAMS:
         return False
     return _AFTER_WRAPPER.match(after) is not None or _BEFORE_WRAPPER.search(before[-80:]) is not None
+
+
+def _stands_alone(named: Named) -> bool:
+    """Whether a name beside others that are refused can only be what to use instead."""
+    name = _command(named.name)
+    is_set_off = named.is_quoted or "/" in name
+    return is_set_off and _may_wrap(name) and re.search(r"[a-z]{3}", name) is not None
 
 
 def _may_wrap(name: str) -> bool:

@@ -24,7 +24,7 @@ _CONTROLS = re.compile(
     _FLAGS,
 )
 _IT = re.compile(r"\b(it|its|them|their|this|that|these)\b", _FLAGS)
-_PROCESS = re.compile(r"\b(process(es)?|services?|daemons?|containers?|jobs?|cron|timers?|units?|pods?|proxy)\b", _FLAGS)
+_PROCESS = re.compile(r"\b(process(es)?|services?|daemons?|containers?|jobs?|cron|timers?|units?|pods?|proxy|slices?|cgroups?)\b", _FLAGS)
 _HYPHENED = re.compile(r"(?<![\w/.-])[a-z][a-z0-9]+(?:[-_][a-z0-9]+)+(?![\w/])", _FLAGS)
 _PORT = re.compile(r"\b(?:port\s+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)(\d{2,5})\b", _FLAGS)
 _IN_THE_WAY = re.compile(r"proxy|record|audit|monitor|guard|gateway|egress|filter", _FLAGS)

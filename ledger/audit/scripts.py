@@ -89,6 +89,8 @@ def _commands(script: str, depth: int) -> Iterator[Command]:
     for given in simple_commands(plain):
         while len(given) > 1 and given[0] in _KEYWORDS:
             given = given[1:]
+        if given[0] == "for" and len(given) > 3 and given[2] == "in":
+            variables[given[1]] = given[3][:_LONGEST_VALUE]  # what is done to the first is done to all
         whole = [_filled_in(word, variables) for word in given] if variables else given
         words = unwrapped(whole)
         while words and words[0].rpartition("/")[2] in ("sudo", "doas"):

@@ -30,6 +30,7 @@ _NAMING = {
     "systemctl": ("-H", "--host", "-s", "--signal"),
     "kill": ("-s", "-n"),
 }
+_LEAVES_JOBS = frozenset({"-l", "-e", "-r", "crontab"})
 _LISTING = frozenset("pgrep pidof grep egrep rg cat awk lsof ss fuser".split())
 _TALKING = frozenset("echo printf grep rg egrep fgrep".split())
 _TEXT_OPTIONS = frozenset(
@@ -127,7 +128,7 @@ def killed_in_code(command: Command, body: str) -> list[str]:
 
 def unscheduled(script: tuple[Command, ...]) -> list[str]:
     """What a script filters out of the scheduled jobs: `crontab -l | grep -v NAME | crontab -`."""
-    if not any(one.words[:1] == ["crontab"] and one.words[-1] in ("-", "/dev/stdin") for one in script):
+    if not any(one.words[:1] == ["crontab"] and one.words[-1] not in _LEAVES_JOBS for one in script):
         return []
     return [
         word

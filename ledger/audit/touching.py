@@ -18,6 +18,7 @@ _CONTENT_FIELDS = (
     *_WHOLE_FIELDS,
     *("new_string", "new_str", "newString", "newText", "new_text", "new_source", "text", "insert_text"),
 )
+_SOURCE_FIELDS = ("source", "src", "from", "old_path", "source_path", "oldPath")
 _REPLACED_FIELDS = ("old_string", "old_str", "oldString", "oldText", "old_text")
 _CHANGING = frozenset(
     "write edit create update replace insert append save patch delete remove rename move multi multiedit modify"
@@ -131,6 +132,9 @@ def _by_fields(tool: str, arguments: Mapping[str, Any]) -> Iterator[Touch]:
     content = "\n".join(written) if written or how == "delete" else None
     replaced = "\n".join(_texts(parts, _REPLACED_FIELDS))
     is_whole = not replaced and any(isinstance(arguments.get(field), str) for field in _WHOLE_FIELDS)
+    for field in _SOURCE_FIELDS if words & {"move", "rename"} else ():
+        if isinstance(value := arguments.get(field), str) and value:
+            yield Touch(normal(value), "delete", is_whole=True)
     for field in PATH_FIELDS:
         value = arguments.get(field)
         if isinstance(value, str) and value:
