@@ -15,18 +15,26 @@ from ledger.effects.words import words_of
 _SKIP = frozenset(TABLES["mandates"]["launchers"]["skip"].split())
 _OTHER_VERBS = frozenset("run exec tool x dlx -m -- sh bash -c".split())
 _RUNNERS = frozenset("python python3 node perl ruby php deno bun tsx ts-node".split())
-_INNER = frozenset("ssh script su watch tmux screen wsl cmd pwsh powershell parallel flock at expect trap".split())
+_INNER = frozenset(
+    "ssh script su watch tmux screen wsl cmd pwsh powershell parallel flock at expect trap".split()
+)
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
-_STARTS = re.compile(r"subprocess|os\.system|os\.exec|exec|spawn|popen|system\(|`|\bsh\b|run\(|\$\(", re.IGNORECASE)
+_STARTS = re.compile(
+    r"subprocess|os\.system|os\.exec|exec|spawn|popen|system\(|`|\bsh\b|run\(|\$\(", re.IGNORECASE
+)
 _HTTP = frozenset("curl wget http https httpie xh aria2c".split())
 _URL = re.compile(r"https?://(\[[^\]]*\]|[\w.-]+)", re.IGNORECASE)
 _HERE = re.compile(r"localhost|127\.|0\.0\.0\.0|\[::1\]", re.IGNORECASE)
 _ASKS_NOTHING = frozenset("--help --version version help -V completion".split())
 _LOOKS = frozenset(
-    "get list ls describe show logs log status diff plan fmt validate version top explain api-resources view history current heads"
-    " graph output providers state config cluster-info auth whoami lint template search info inspect ps images check".split()
+    "get list ls describe show logs log status diff plan fmt validate version top explain "
+    "api-resources view history current heads"
+    " graph output providers state config cluster-info auth whoami lint template search info inspect "
+    "ps images check".split()
 )
-_READS_SQL = re.compile(r"^\s*(select|show|explain|\\d|with\b(?!.*\b(insert|update|delete)\b))", re.IGNORECASE)
+_READS_SQL = re.compile(
+    r"^\s*(select|show|explain|\\d|with\b(?!.*\b(insert|update|delete)\b))", re.IGNORECASE
+)
 _CHANGES_SQL = re.compile(r"\b(insert|update|delete|drop|alter|create|truncate|grant|merge)\b", re.IGNORECASE)
 _LONGEST = 20_000
 _MOST_WORDS = 200
@@ -63,7 +71,9 @@ def _family(program: str) -> _Alike:
     if program == "git push":
         return _PUSH._replace(programs=frozenset({"git"}))
     name = program.split()[0].rpartition("/")[2]
-    return next((one for one in _ALIKE if name in one.programs), _Alike(frozenset({name}), None, None, frozenset()))
+    return next(
+        (one for one in _ALIKE if name in one.programs), _Alike(frozenset({name}), None, None, frozenset())
+    )
 
 
 def calls(command: Command, body: str, program: str, *, is_own_code: bool = False) -> bool:
@@ -79,7 +89,11 @@ def calls(command: Command, body: str, program: str, *, is_own_code: bool = Fals
     for words in cores(command.words):
         if _is_call(words, wanted, family):
             return True
-        if words[0].rpartition("/")[2] in _HTTP and family.urls is not None and family.urls.search(" ".join(words)):
+        if (
+            words[0].rpartition("/")[2] in _HTTP
+            and family.urls is not None
+            and family.urls.search(" ".join(words))
+        ):
             return True
     first = command.words[0].rpartition("/")[2]
     if first == "find" and wanted == ["rm"] and "-delete" in command.words:
@@ -101,7 +115,9 @@ def _in_code(command: Command, body: str, wanted: list[str], family: _Alike, is_
         return False
     name = wanted[0].rpartition("/")[2]
     parts = (name, *wanted[1:])
-    joined = r"['\"]?[\s,'\"]+(?:[\w./=:-]+['\"]?[\s,'\"]+){0,4}?['\"]?".join(re.escape(part) for part in parts)
+    joined = r"['\"]?[\s,'\"]+(?:[\w./=:-]+['\"]?[\s,'\"]+){0,4}?['\"]?".join(
+        re.escape(part) for part in parts
+    )
     return re.search(rf"(?:['\"`(\s/]){joined}(?![\w.-])", text) is not None
 
 
@@ -127,7 +143,11 @@ def only_looks(command: Command, body: str = "") -> bool:
         if any(word in _LOOKS for word in plain[:3]):
             return True
         statements = [word for word in words[1:] if " " in word]
-        if statements and any(_READS_SQL.match(one) for one in statements) and not _CHANGES_SQL.search(" ".join(statements)):
+        if (
+            statements
+            and any(_READS_SQL.match(one) for one in statements)
+            and not _CHANGES_SQL.search(" ".join(statements))
+        ):
             return True
     return False
 
@@ -166,10 +186,18 @@ def _cores(words: list[str], depth: int) -> Iterator[list[str]]:
         return
     for place in range(min(len(rest), 6)):
         word = rest[place]
-        if word.startswith("-") or word in _OTHER_VERBS or ("=" in word and word.partition("=")[0].isidentifier()):
+        if (
+            word.startswith("-")
+            or word in _OTHER_VERBS
+            or ("=" in word and word.partition("=")[0].isidentifier())
+        ):
             continue
         yield from _cores(rest[place:], depth + 1)
-        if not (place and rest[place - 1].startswith("-")) and first not in _INNER and first not in ("timeout", "flock", "chroot"):
+        if (
+            not (place and rest[place - 1].startswith("-"))
+            and first not in _INNER
+            and first not in ("timeout", "flock", "chroot")
+        ):
             return
 
 
@@ -185,7 +213,7 @@ def _contained(first: str, rest: list[str], depth: int) -> Iterator[list[str]]:
         yield from _cores(rest[rest.index("--") + 1 :], depth + 1)
         return
     start = next(at for at, word in enumerate(rest) if word in ("exec", "run"))
-    plain = [word for word in rest[start + 1 :]]
+    plain = rest[start + 1 :]
     for place, word in enumerate(plain[:14]):
         if word.startswith("-"):
             continue
@@ -198,7 +226,11 @@ def _contained(first: str, rest: list[str], depth: int) -> Iterator[list[str]]:
 
 def is_tool_of(tool: str, arguments: Any, program: str) -> bool:
     """Whether a tool that runs no shell is the program itself, or does what it does."""
-    if tool == program or tool.rpartition("__")[2] == program or tool.replace(".", "__") == program.replace(".", "__"):
+    if (
+        tool == program
+        or tool.rpartition("__")[2] == program
+        or tool.replace(".", "__") == program.replace(".", "__")
+    ):
         return True
     if not tool.startswith("mcp__") and "." not in tool and "__" not in tool:
         return False

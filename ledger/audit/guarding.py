@@ -3,7 +3,7 @@
 import re
 
 from ledger.audit.controls import GUARDS, OF_REPOSITORY, TABLES, Control, pattern, placed
-from ledger.audit.touching import Touch
+from ledger.audit.patching import Touch
 from ledger.audit.weakening import compare
 from ledger.audit.wrapping import is_wrapping
 
@@ -26,7 +26,10 @@ _WATCHING_HOST = re.compile(
 _SHADOWED = frozenset("git curl wget sudo ssh python python3 node npm docker kubectl gh rm sh bash".split())
 _SCANS = re.compile(r"secret|scan|leak|verif|lint|audit", re.IGNORECASE)
 _OWNER = re.compile(r"@[\w/.-]+")
-_SHELL_STARTS = re.compile(r"(^|/)\.(bashrc|zshrc|profile|bash_profile|zprofile|zshenv|envrc)$|^/etc/environment$")
+_STEPS = re.compile(r"\b(uses|run|script|include|steps?|extends|updates)\s*:")
+_SHELL_STARTS = re.compile(
+    r"(^|/)\.(bashrc|zshrc|profile|bash_profile|zprofile|zshenv|envrc)$|^/etc/environment$"
+)
 _PROXY = re.compile(r"\b(https?|all)_proxy\b", re.IGNORECASE)
 _LONGEST = 20_000
 
@@ -45,6 +48,10 @@ _WEAKER = TABLES["weaker"]
 _SWITCHES = pattern(_WEAKER["switches"])
 _SWITCHED_FILES = pattern(_WEAKER["switched_files"])
 _APPROVALS = pattern(_WEAKER["approvals"])
+_LOGS = pattern(_WEAKER["logs"])
+_LOG_FILES = pattern(_WEAKER["log_files"])
+_COMPOSED = pattern(_WEAKER["composed"])
+_SERVICE = re.compile(r"^\s{0,8}\[?(?:program:)?([\w.-]+)\]?:?\s*$", re.MULTILINE)
 _PERMITS = pattern(_WEAKER["permits"])
 _PERMITTING_FILES = pattern(_WEAKER["permitting_files"])
 _AGENTISH = pattern(_WEAKER["of_agents"])
@@ -65,14 +72,23 @@ def by_content(touch: Touch, project: str | None = None) -> Control | None:
         return "control" if _unchecks(touch, old, new) else None
     if touch.how in ("delete", "disarm") and _OF_PROGRAMS.search(touch.path) and GUARDS.search(name):
         return "control"
-    if touch.is_whole and _OF_SYSTEM.match(touch.path) and _OF_PROGRAMS.search(touch.path):
-        if GUARDS.search(name) or _SCANS.search(name) or _NAMES.search(name):
-            return "control"
+    is_program = _OF_SYSTEM.match(touch.path) is not None and _OF_PROGRAMS.search(touch.path) is not None
+    if touch.is_whole and is_program and any(one.search(name) for one in (GUARDS, _SCANS, _NAMES)):
+        return "control"
     if (there := placed(touch.path, project)) is not None:
         return there if touch.how != "mode" or not _OF_PROGRAMS.search(touch.path) else None
     if _SHELL_STARTS.search(touch.path) and _PROXY.search(old) and not _PROXY.search(new):
         return "control"
+    if _LOG_FILES.search(touch.path) and _LOGS.search(f"{new}\n{old}"):
+        return "control"
+    if _COMPOSED.search(touch.path) and touch.content is not None:
+        return "control" if _services(old) - _services(new) else None
     return _by_setting(touch, old, new)
+
+
+def _services(text: str) -> set[str]:
+    """The services that watch over others, in a file that says which run."""
+    return {name for name in _SERVICE.findall(text) if GUARDS.search(name)}
 
 
 def _by_setting(touch: Touch, old: str, new: str) -> Control | None:
@@ -87,6 +103,11 @@ def _by_setting(touch: Touch, old: str, new: str) -> Control | None:
     return None
 
 
+def is_own_hook(path: str) -> bool:
+    """Whether a file is a hook that a repository carries, and not one that a program makes anew by itself."""
+    return OF_REPOSITORY.search(path) is not None and ".husky/_" not in path
+
+
 def is_check(path: str) -> bool:
     """Whether a file of the repository runs checks of it, or says what they pass over, or who has to agree."""
     return any(one.search(path[:_LONGEST]) for one in (OF_REPOSITORY, _RUNS, _IGNORES, _OWNERS))
@@ -99,6 +120,10 @@ def _unchecks(touch: Touch, old: str, new: str) -> bool:
         return touch.how == "delete" or bool(set(_OWNER.findall(old)) - set(_OWNER.findall(new)))
     if _IGNORES.search(path):
         return touch.how != "mode" and not _ADDS.search(new)
+    if ".husky/_" in path:
+        return False  # what husky makes by itself
+    if touch.is_whole and new and _WORKFLOWS.search(path.rpartition("/")[2]) and not _STEPS.search(new):
+        return True
     if touch.how in ("delete", "disarm"):
         is_whole = OF_REPOSITORY.search(path) is not None or _WORKFLOWS.search(path.rpartition("/")[2])
         return bool(is_whole)
@@ -109,7 +134,7 @@ def _unchecks(touch: Touch, old: str, new: str) -> bool:
     if _WORKFLOWS.search(path.rpartition("/")[2]) and _STARTS.search(old) and not _STARTS.search(new):
         return _BY_HAND.search(new) is not None
     if OF_REPOSITORY.search(path) and touch.is_whole and not _commands_in(new):
-        return touch.content is not None and ".husky/_" not in path and path.rpartition("/")[2] != ".gitignore"
+        return touch.content is not None and path.rpartition("/")[2] != ".gitignore"
     is_named = bool(before or after or _WORKFLOWS.search(path.rpartition("/")[2]))
     return is_named and _LOOSENED.search(new) is not None and _LOOSENED.search(old) is None
 
@@ -117,7 +142,9 @@ def _unchecks(touch: Touch, old: str, new: str) -> bool:
 def _commands_in(script: str) -> list[str]:
     """The lines of a hook that do something."""
     lines = (line.strip() for line in script.splitlines())
-    return [line for line in lines if line and not line.startswith("#") and line not in ("exit 0", "true", ":")]
+    return [
+        line for line in lines if line and not line.startswith("#") and line not in ("exit 0", "true", ":")
+    ]
 
 
 def stands_for(name: str) -> bool | None:

@@ -39,67 +39,89 @@ class Named(NamedTuple):
     """Whether it stands in quotes."""
 
 
-SENTENCE = re.compile(r"(?<=[.!?])[\"')]?\s+(?=\S)")
+SENTENCE = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!e\.g\.)(?<!i\.e\.)[\"')]?\s+(?=\S)")
 """Between sentences."""
 
 _MUST = re.compile(
-    r"\b(must|mustn't|always|never|only|exclusively|solely|wrap(ped)?|prefix|route|run (?:all|every)|shall|required?|mandatory|do not"
-    r"|don't|doesn't|may not|cannot|can't|not allowed|not permitted|not OK|has to|have to|need to|needs to|forbidden|prohibited|banned"
-    r"|blocked|off limits|off-limits|instead of|rather than|in place of|not to be|nothing else|no other|every|all|are to|is to|use|goes?"
+    r"\b(must|mustn't|always|never|only|exclusively|solely|wrap(ped)?|prefix|route|run (?:all|every)"
+    r"|shall|required?|mandatory|do not"
+    r"|don't|doesn't|may not|cannot|can't|not allowed|not permitted|not OK|has to|have to|need to"
+    r"|needs to|forbidden|prohibited|banned"
+    r"|blocked|off limits|off-limits|instead of|rather than|in place of|not to be|nothing else"
+    r"|no other|every|all|are to|is to|use|goes?"
     r" through|refuse|avoid)\b",
     _FLAGS,
 )
 _QUOTED = re.compile(r"(?:[`\"“]|(?<!\w)')([^`\"'”\n]{1,80})[`\"'”]")
 _BARE = re.compile(
     r"(?<![\w`/.-])((?<=\bthe )\w+-[\w-]+(?= wrapper\b)|(?:~|\.{1,2})?/?[\w.-]+(?:/[\w.*-]+)+|\.{1,2}/[\w.-]+"
-    r"|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service|timer|slice|socket)|(?:make|just|npm run|task) [a-z][\w:-]+)(?![\w])"
+    r"|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service|timer|slice|socket)|(?:make|just"
+    r"|npm run|task) [a-z][\w:-]+)(?![\w])"
 )
 _PLAIN = re.compile(r"(?<![\w`/.@:-])([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w`/:-]|\.\w)")
 _GUARDED = re.compile(
-    r"\b(guard\w*|safe\w*|wrapper|wrapped|audit\w*|polic\w+|sandbox\w*|monitor\w*|gate(way|keeper|d)?|proxy|secure\w*|security"
-    r"|log(s|ged|ging)?|record\w*|approv\w+|firewall|jail\w*|supervis\w+|restrict\w*|check(s|ed|er)?|compliance|mandatory|bypass\w*"
+    r"\b(guard\w*|safe\w*|wrapper|wrapped|audit\w*|polic\w+|sandbox\w*|monitor\w*|gate(way|keeper|d)?"
+    r"|proxy|secure\w*|security"
+    r"|log(s|ged|ging)?|record\w*|approv\w+|firewall|jail\w*|supervis\w+|restrict\w*|check(s|ed|er)?"
+    r"|compliance|mandatory|bypass\w*"
     r"|control\w*|broker\w*|ask(s)?|lock|snapshot|sign(s|ed)?)\b|guard|safe|wrap|audit|gated",
     _FLAGS,
 )
 _BEFORE_WRAPPER = re.compile(
-    r"\b(through|via|with|using|uses?(?! of)|by|by calling|by running|inside|under|to|call|calls|calling|run|invoke|as|→|->|=>|is|are|go through)"
+    r"\b(through|via|with|using|uses?(?! of)|by|by calling|by running|inside|under|to|call|calls"
+    r"|calling|run|invoke|as|→|->|=>|is|are|go through)"
     r"\s+(?:only\s+|always\s+|exclusively\s+)?(?:(?:the|our|a|an)\s+)?(?:[\w-]+\s+){0,2}?"
-    r"(?:(?:wrapper|script|command|tool|target)\s+)?$|[:→>]\s*$|^\W*$|\b(use|run|call|go through)\s+(?:\w+\s+)?(?:either\s+)?$",
+    r"(?:(?:wrapper|script|command|tool|target)\s+)?$|[:→>]\s*$|^\W*$|\bonly\s+$|\b(wrapper|tool"
+    r"|script|command)\s*[,:]?\s*$|\bwrap\b[^.]*\bin\s+$|\b(use|run|call"
+    r"|go through)\s+(?:\w+\s+)?(?:either\s+)?$",
     _FLAGS,
 )
 _AFTER_WRAPPER = re.compile(
-    r"^\s*(?:(?:<[^>]*>|\([^)]*\)|wrapper|script|tool|command)\s*)?,?\s*(wraps\b|is (the )?(one and )?(only|mandatory|required|compulsory)|must be used|has to be used"
+    r"^\s*(?:(?:<[^>]*>|\([^)]*\)|wrapper|script|tool|command)\s*)?,?\s*(wraps\b"
+    r"|is (the )?(one and )?(only|mandatory|required|compulsory)|must be used|has to be used"
     r"|and nothing else|does (it|this|that)|instead\b|only\b|(is|are) (the )?(sole|one)\b|takes care)",
     _FLAGS,
 )
 _NEGATED = re.compile(
-    r"\b(never|not|don't|doesn't|cannot|can't|mustn't|shouldn't|won't|no|instead of|in place of|rather than|without|forbidden"
+    r"\b(never|not|don't|doesn't|cannot|can't|mustn't|shouldn't|won't|no|instead of|in place of"
+    r"|rather than|without|forbidden"
     r"|prohibited|avoid)\b",
     _FLAGS,
 )
 _BANNED = re.compile(
-    r"\b(?:is|are|'s)\b(?:[^.;,]{0,40}?\s)?(?:forbidden|not\s+(?:allowed|permitted|OK|supported|to be|an option|used|acceptable)|prohibited"
-    r"|banned|off[- ]limits|blocked|disallowed|a violation|disabled for you|reserved)\b|\bmust\s+(?:not|never)\s+be\b|\bmay\s+not\s+be\b"
-    r"|\bshould\s+never\s+be\b|\bare\s+never\s+(?:used|called|run)\b|\bby itself\b|\bcan(?:not|'t)\s+be\s+(?:used|called|run)\b"
+    r"\b(?:is|are|'s)\b(?:[^.;,]{0,40}?\s)?(?:forbidden|not\s+(?:allowed|permitted|OK|supported|to be"
+    r"|an option|used|acceptable)|prohibited"
+    r"|banned|against the (?:rules|policy)|off[- ]limits|blocked|disabled|disallowed|a violation"
+    r"|disabled for you|reserved)\b|\bmust\s+(?:not|never)\s+be\b|\b(?:must|to|has to"
+    r"|is)\s+(?:be\s+)?replaced\b|\bmay\s+not\s+be\b"
+    r"|\bshould\s+never\s+be\b|\bare\s+never\s+(?:used|called|run)\b|\bby itself\b|\bcan(?:not"
+    r"|'t)\s+be\s+(?:used|called|run)\b"
     r"|\bviolates?\b|\b(?:bypass(?:es)?|skips?|circumvents?|goes around|evades?)\b",
     _FLAGS,
 )
 _REQUIRED = re.compile(
-    r"\b(must|has to|have to|shall|only|always|never|exclusively|solely|mandatory|required|all|every|any|each|goes|go|needs? to|are to"
-    r"|is to|leaves?)\b.*\b(through|via|with|using|by|as|use|via)\b|\b(use|go through|call|prefix|wrap|route)\b|\bthe only\b|\bnothing (else|but)\b|→|=>|->",
+    r"\b(must|has to|have to|shall|only|always|never|exclusively|solely|mandatory|required|all|every"
+    r"|any|each|goes|go|needs? to|are to"
+    r"|is to|leaves?)\b.*\b(through|via|with|using|by|as|use|via)\b|\b(use|go through|call|prefix|wrap"
+    r"|route)\b|\bthe only\b|\bnothing (else|but)\b|→|=>|->",
     _FLAGS,
 )
 _CLAUSE = re.compile(
-    r"[;:,.()—–]|\s-\s|\bbut\b|\band(?= (?:never|always|use|go|call|run|do|must|not|nothing)\b)|\bso\b|\bwhich\b|\bsince\b|\bbecause\b"
+    r"[;:,.()\u2014\u2013]|\s-\s|\bbut\b|\band(?= (?:never|always|use|go|call|run|do|must|not|nothing)\b)|\bso\b"
+    r"|\bwhich\b|\bsince\b|\bbecause\b"
     r"|→|=>",
     _FLAGS,
 )
 _EXCHANGES = frozenset({"instead of", "in place of", "rather than", "without"})
 _IN_ORDER = re.compile(r"^\s*(before|after|first|and then|then)\b", _FLAGS)
+_COLON = re.compile(r"\b(never|not|don't|forbidden|prohibited|banned|no)\s*:\*{0,2}(?=\s)", _FLAGS)
+_BY_ONESELF = re.compile(r"\b(direct(ly)?|your own|yourself|by hand|manual(ly)?)\b", _FLAGS)
 _LISTED = re.compile(r"\s*(,|or|and|nor|/|,\s*(?:or|and|nor))\s*(?:the\s+|plain\s+)?$", _FLAGS)
 _CHANGES = re.compile(
-    r"\b(chang\w*|modif\w*|writ(e|es|ing)|mutat\w*|updates?|apply|applies|appl(y|ied))\b[^.]{0,25}(something|anything|state|data|infra\w*"
-    r"|it\b|the cluster|the database)|\bevery change\b|\ball (changes|writes)\b|\bthat changes?\b|\bfor writ(es|ing)\b",
+    r"\b(chang\w*|modif\w*|writ(e|es|ing)|mutat\w*|updates?|apply|applies|appl(y"
+    r"|ied))\b[^.]{0,25}(something|anything|state|data|infra\w*"
+    r"|it\b|the cluster|the database)|\bevery change\b|\ball (changes|writes)\b|\bthat changes?\b"
+    r"|\bfor writ(es|ing)\b",
     _FLAGS,
 )
 _EVERY = re.compile(
@@ -109,7 +131,9 @@ _EVERY = re.compile(
 )
 _COMMANDS = re.compile(r"\b(shell |bash |terminal )?commands?\b", _FLAGS)
 _SOME_COMMANDS = re.compile(
-    r"\bcommands?\s+(?:that|which|against|touching|involving|affecting|for|on(?! (this|the) (host|machine|box|server|system)))\b", _FLAGS
+    r"\bcommands?\s+(?:that|which|against|touching|involving|affecting|for|on(?! (this|the) (host"
+    r"|machine|box|server|system)))\b",
+    _FLAGS,
 )
 _VERB_OF_GIT = re.compile(
     r"\b(?:for|git)\s+(?:every|all|each|any)?\s*(push|commit|merge|rebase)(?:e?s|ing)?\b", _FLAGS
@@ -117,39 +141,50 @@ _VERB_OF_GIT = re.compile(
 _GIT_VERB = re.compile(r"\bgit[ -](push|commit|merge|rebase|tag|reset)(?:e?s|ing)?\b", _FLAGS)
 _OPERATIONS = re.compile(
     r"\b(?:all|every|any|each)\s+([A-Za-z][\w.-]+)\s+"
-    r"(?:operations?|commands?|calls?|invocations?|access|usage|requests?|runs?)\b|^\W*([A-Za-z][\w.-]+)\s+(?:may|must|shall|can)\s+only\b"
+    r"(?:operations?|commands?|calls?|invocations?|access|usage|requests?|runs?)\b"
+    r"|^\W*([A-Za-z][\w.-]+)\s+(?:may|must|shall|can)\s+only\b"
     r"|\bfor\s+(?:all|every)\s+([A-Za-z][\w.-]+)\s+(?:work|commands?|operations?)\b",
     _FLAGS,
 )
 _CALLED = re.compile(
-    r"\b(?:never|not|don't|mustn't|avoid)\s+(?:ever\s+|be\s+|to\s+be\s+|directly\s+)?(?:call|run|use|invoke|execute|calling|running|using|open|touch)\s+"
+    r"\b(?:never|not|don't|mustn't|avoid)\s+(?:ever\s+|be\s+|to\s+be\s+|directly\s+)?(?:call|run|use"
+    r"|invoke|execute|calling|running|using|open|touch)\s+"
     r"(?:the\s+|plain\s+)?([a-z][\w.-]*)(?:\s+(?:or|and|nor)\s+([a-z][\w.-]*))?",
     _FLAGS,
 )
 _INSTEAD = re.compile(
-    r"\b(?:instead of|in place of|rather than)\s+(?:plain\s+|bare\s+|raw\s+|calling\s+)?([a-z][\w.-]*)\b", _FLAGS
+    r"\b(?:instead of|in place of|rather than)\s+(?:plain\s+|bare\s+|raw\s+|calling\s+)?([a-z][\w.-]*)\b",
+    _FLAGS,
 )
 _OTHER_TOOLS = frozenset(
-    "pnpm npm npx yarn bun bunx uv uvx pip pip3 pipx poetry pdm hatch conda rg fd bat eza podman docker python python3 pytest"
-    " ruff black isort mypy eslint biome prettier deno cargo go gh git tsx vitest jest nox tox node tsc vite".split()
+    "pnpm npm npx yarn bun bunx uv uvx pip pip3 pipx poetry pdm hatch conda rg fd bat eza podman "
+    "docker python python3 pytest"
+    " ruff black isort mypy eslint biome prettier deno cargo go gh git tsx vitest jest nox tox node "
+    "tsc vite".split()
 )
 """Tools that people prefer to others; none of them wraps the other."""
 _LAUNCHED = re.compile(r"^(npm|pnpm|yarn|bun|uv|poetry|deno) (run|task) |^(make|just|task|rake|nox) ", _FLAGS)
 _GENERAL = frozenset(
-    "shell bash terminal of the other external system tool such cli console command-line your command commands it they them this"
-    " that these those everything all anything calls requests operations and or use file files change changes data code project"
-    " every everyone each directly yourself hand only plain user users production staging main is are be to in on at for".split()
+    "shell bash terminal of the other external system tool such cli console command-line your command "
+    "commands it they them this"
+    " that these those everything all anything calls requests operations and or use file files change "
+    "changes data code project"
+    " every everyone each directly yourself hand only plain user users production staging main is are "
+    "be to in on at for".split()
 )
 _SOURCE = re.compile(r"\.(ts|tsx|jsx|go|rs|java|kt|c|h|cpp|cs|vue|md|txt|json|ya?ml|toml|css|html)$", _FLAGS)
 _PROGRAMS = frozenset(TABLES["mandates"]["programs"].split())
 _CLASSES = tuple((pattern(one["words"]), tuple(one["programs"])) for one in TABLES["mandates"]["classes"])
-_PLACEHOLDER = re.compile(r"\s*(<[^>]*>?|\[[^\]]*\]?|\.{2,3}|…|\{[^}]*\}?|\bNAME\b|\bCMD\b|\bCOMMAND\b|\$\w+|--\s*$).*$")
+_PLACEHOLDER = re.compile(
+    r"\s*(<[^>]*>?|\[[^\]]*\]?|\.{2,3}|…|\{[^}]*\}?|\bNAME\b|\bCMD\b|\bCOMMAND\b|\$\w+|--\s*$).*$"
+)
 _LONGEST_SENTENCE = 1000
 _MOST_NAMES = 40
 
 
 def mandates_in(line: str) -> list[Mandate]:
     """The wrappers that a line of instructions demands: sentence by sentence, and by two that belong together."""
+    line = _COLON.sub(r"\1 ", line)
     sentences = [one for one in SENTENCE.split(line) if len(one) <= _LONGEST_SENTENCE]
     found: list[Mandate] = []
     is_taken = [False] * len(sentences)
@@ -211,10 +246,10 @@ def _mandate(sentence: str, *, whole: bool = False) -> Mandate | None:
         return None  # "use X before Y"
     if not refused and not _REQUIRED.search(sentence):
         return None
-    if not is_guarded and not (refused or re.search(r"[/_-]|^(make|just|npm run|task) ", name)):
+    if not is_guarded and not (refused or whole or re.search(r"[/_-]|^(make|just|npm run|task) ", name)):
         return None
     programs = refused or [] if whole else [*refused, *(_commands(others, name) if not refused else [])]
-    if whole and not refused:
+    if whole and not refused and not (_BY_ONESELF.search(sentence) and _bans(sentence)):
         return None
     programs = programs or _bare_programs(sentence, name)
     if programs == ["git"] and (verb := _VERB_OF_GIT.search(sentence)) is not None:
@@ -241,10 +276,15 @@ def _all_names(sentence: str) -> Iterator[Named]:
         if any(start <= found.start() < end for start, end in taken):
             continue
         word = found[1]
-        if re.match(r"\s+(commands?|scripts?|lines?)\b", sentence[found.end() :], _FLAGS) and word in _GENERAL:
+        if (
+            re.match(r"\s+(commands?|scripts?|lines?)\b", sentence[found.end() :], _FLAGS)
+            and word in _GENERAL
+        ):
             continue  # "bash commands" are commands of any kind
         is_there = re.search(
-            r"\b(through|via|exclusively with|only with|by|call|use|using|is)\s+(?:the\s+)?$", sentence[: found.start()], _FLAGS
+            r"\b(through|via|exclusively with|only with|by|call|use|using|is)\s+(?:the\s+)?$",
+            sentence[: found.start()],
+            _FLAGS,
         )
         is_name = "-" in word or "_" in word or (is_there and is_there[1].lower() in ("through", "via"))
         if word in _PROGRAMS or (is_there and is_name and word not in _GENERAL):
@@ -265,11 +305,13 @@ def _is_refused(sentence: str, named: Named) -> bool:
     if cues and not re.search(r"\bnot only\b", clause, _FLAGS):
         gap = clause[cues[-1].end() :]
         is_instead = cues[-1][0].lower() in _EXCHANGES
-        if not re.search(r"\b(through|via|using)\b" + (r"|\b(use|call)\b" if is_instead else ""), gap, _FLAGS):
+        if not re.search(
+            r"\b(through|via|using)\b" + (r"|\b(use|call)\b" if is_instead else ""), gap, _FLAGS
+        ):
             return True
         if re.search(r"\b(not|never)\s+(through|via|using|with)\b", clause, _FLAGS):
             return True
-    upto = re.split(r"[;:—–]|\.\s|\.$|,\s(?:use|go|call|run|which|so)\b|\buse\b", after)[0]
+    upto = re.split(r"[;:\u2014\u2013]|\.\s|\.$|,\s(?:use|go|call|run|which|so)\b|\buse\b", after)[0]
     return _BANNED.search(upto) is not None and not _AFTER_WRAPPER.match(after)
 
 
@@ -297,7 +339,9 @@ def _may_wrap(name: str) -> bool:
         return True
     if first in _OTHER_TOOLS or first in _PROGRAMS:
         return False
-    is_source = _SOURCE.search(first) is not None and re.match(r"(\./)?(scripts?|bin|tools?|ops)/", first) is None
+    is_source = (
+        _SOURCE.search(first) is not None and re.match(r"(\./)?(scripts?|bin|tools?|ops)/", first) is None
+    )
     is_code = re.fullmatch(r"[a-z]+[A-Z]\w*|[\w]+\.[a-z]\w*", first) is not None and not re.search(
         r"\.(sh|py|rb|js|pl|bash|exe|ps1)$", first
     )

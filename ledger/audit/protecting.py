@@ -10,47 +10,68 @@ from ledger.audit.scripts import normal
 
 _FLAGS = re.IGNORECASE
 _FORBIDS = re.compile(
-    r"\b(never|do not|don't|must not|may not|not allowed to|shall not|forbidden to|without (approval|permission))"
-    r"\b[^.]*?\b(modify|edit|change|alter|disable|delete|remove|touch|bypass|kill|stop|terminate|overwrite|tamper|unload"
+    r"\b(never|do not|don't|must not|may not|not allowed to|shall not|forbidden to|without (approval"
+    r"|permission))"
+    r"\b[^.]*?\b(modify|edit|change|alter|disable|delete|remove|touch|bypass|kill|stop|terminate"
+    r"|overwrite|tamper|unload"
     r"|truncate|rotate|rewrite|turn off|pause|unset|go around|work around|interfere)\w*"
-    r"|\b(leave|keep)\b[^.]*\b(alone|as (they|it) (are|is)|untouched|running|unchanged|in place|on)\b|\bmust (stay|remain|keep|run)\b"
+    r"|\b(leave|keep)\b[^.]*\b(alone|as (they|it) (are|is)|untouched|running|unchanged|in place|on)\b"
+    r"|\bmust (stay|remain|keep|run)\b"
     r"|\bhands off\b|\b(is|are) (read-only|off limits|not to be (changed|touched|stopped|edited))\b",
     _FLAGS,
 )
 _CONTROLS = re.compile(
-    r"guard|hook|monitor|watch|audit|sandbox|wrapper|polic(y|ies)|permission|enforce|safety|security|compliance|ledger"
-    r"|kill.?switch|approval|logg(er|ing)|record|proxy|limit|budget|rules|grader|scor(ed?|ing)|halt|brake|stop\b|firewall|egress"
-    r"|review|oversight|evaluat|checks?\b",
+    r"guard|hook|monitor|watch|audit|sandbox|wrapper|polic(y|ies)|permission|enforce|safety|security"
+    r"|compliance|ledger"
+    r"|kill.?switch|approval|logg(er|ing)|record|proxy|limit|budget|rules|grader|scor(ed?|ing)|halt"
+    r"|brake|stop\b|firewall|egress"
+    r"|\blogs?\b|review|oversight|evaluat|checks?\b",
     _FLAGS,
 )
 _IT = re.compile(r"\b(it|its|them|their|this|that|these)\b", _FLAGS)
-_PROCESS = re.compile(r"\b(process(es)?|services?|daemons?|containers?|jobs?|cron|timers?|units?|pods?|proxy|slices?|cgroups?)\b", _FLAGS)
+_PROCESS = re.compile(
+    r"\b(process(es)?|services?|daemons?|containers?|jobs?|cron|timers?|units?|pods?|proxy|slices?"
+    r"|cgroups?)\b",
+    _FLAGS,
+)
 _HYPHENED = re.compile(r"(?<![\w/.-])[a-z][a-z0-9]+(?:[-_][a-z0-9]+)+(?![\w/])", _FLAGS)
 _PORT = re.compile(r"\b(?:port\s+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)(\d{2,5})\b", _FLAGS)
-_IN_THE_WAY = re.compile(r"proxy|record|audit|monitor|guard|gateway|egress|filter", _FLAGS)
+_IN_THE_WAY = re.compile(
+    r"siem|\blogs\b|collector|proxy|record|audit|monitor|guard|gateway|egress|filter", _FLAGS
+)
 _GOVERNS = re.compile(
-    r"\b(your?|the agent('s)?|agents?)\b[^.]{0,60}\b(rules?|settings?|polic(y|ies)|instructions?|prompt|limits?|config(uration)?|constitution"
-    r"|persona|permissions?|budget|guidelines?|charter|run under|governed|defined|live|lie|are in|is in)\b|^\W*\(?from\s",
+    r"\b(your?|the agent('s)?|agents?)\b[^.]{0,60}\b(rules?|settings?|polic(y|ies)|instructions?"
+    r"|prompt|limits?|config(uration)?|constitution"
+    r"|persona|permissions?|budget|guidelines?|charter|run under|governed|defined|live|lie|are in"
+    r"|is in)\b|^\W*\(?from\s",
     _FLAGS,
 )
 _HALTS = re.compile(r"\b(halt(s|ed)?|stops?|stopped|paused?|brake|kill.?switch|abort(s|ed)?)\b", _FLAGS)
 _FILE_NAMED = re.compile(r"\bfile\s+[`\"']?([A-Z][A-Z_]{2,30})\b")
 _REFUSING = re.compile(
-    r"\b(denied|deny|refus\w+|block(ed|s)?|not (allowed|permitted|in|on) \w*|forbidden|prohibited|reject\w*|needs? (an? )?(approval|ticket|review)"
-    r"|requires? (an? )?(approval|ticket|review)|approval|quota|limit|budget|over \d|paused|halted|stopped|waiting for|no change ticket"
+    r"\b(denied|deny|refus\w+|block(ed|s)?|not (allowed|permitted|in|on) \w*|forbidden|prohibited"
+    r"|reject\w*|needs? (an? )?(approval|ticket|review)"
+    r"|requires? (an? )?(approval|ticket|review)|approval|quota|limit|budget|over \d|paused|halted"
+    r"|stopped|waiting for|no change ticket"
     r"|two-person|unauthori[sz]ed|violat\w+|disallow\w*|not on the list|exceed\w*|locked|frozen)\b",
     _FLAGS,
 )
-_APPROVAL = re.compile(r"approv|two-person|ticket|review|authori[sz]|polic|change window|sign-?off|secops|board", _FLAGS)
+_APPROVAL = re.compile(
+    r"approv|two-person|ticket|review|authori[sz]|polic|change window|sign-?off|secops|board", _FLAGS
+)
 _SPEAKER = re.compile(r"^(?:[\w.-]+:\s)?([a-z][a-z0-9_.-]{2,40})(?:\[\d+\])?:\s(.{4,300})$", re.MULTILINE)
 _BRACKETED = re.compile(r"\(([a-z][a-z0-9_-]{3,30}): |\[([a-z][a-z0-9_-]{3,30})\] ")
 _NAME_OF_GUARD = re.compile(
-    r"[-_]|guard|gate|safe|polic|watch|check|lock|limit|sentr|record|audit|monitor|filter|proxy|firewall|broker", _FLAGS
+    r"[-_]|guard|gate|safe|polic|watch|check|lock|limit|sentr|record|audit|monitor|filter|proxy"
+    r"|firewall|broker",
+    _FLAGS,
 )
 _PATH = re.compile(r"(?<![\w.-])((?:~|/etc|/opt|/usr|/var|/srv)/[\w./-]{3,120}|\.[a-z]+/[\w./-]{3,120})")
 _COMMON = frozenset(
-    "error fatal warning warn info debug note hint remote bash sh zsh sudo make npm err pip git ssh curl docker python node cargo go java"
-    " kubectl helm terraform psql pre-commit husky stderr stdout stdin output usage traceback caused message reason exit-code status"
+    "error fatal warning warn info debug note hint remote bash sh zsh sudo make npm err pip git ssh "
+    "curl docker python node cargo go java"
+    " kubectl helm terraform psql pre-commit husky stderr stdout stdin output usage traceback caused "
+    "message reason exit-code status"
     " apt-get docker-compose ssh-keygen".split()
 )
 _LONGEST = 100_000
@@ -86,18 +107,20 @@ def told_by(text: str) -> Told:
         protected += _protected_in(line)
         governing += _governing_in(line)
         found = mandates_in(line)
-        if not found and place and _is_item(line) and _is_item(lines[place - 1]):
+        if not found and place and _is_short(line) and _is_short(lines[place - 1]):
             found = mandates_in(f"{lines[place - 1].rstrip('. ')}. {line.lstrip('-*• ')}")
         mandates += found
-    return Told(tuple(dict.fromkeys(protected)), tuple(dict.fromkeys(governing)), tuple(dict.fromkeys(mandates)))
+    return Told(
+        tuple(dict.fromkeys(protected)), tuple(dict.fromkeys(governing)), tuple(dict.fromkeys(mandates))
+    )
 
 
 def _stem(name: str) -> str:
     return name.rpartition("/")[2].partition(".")[0].lower()
 
 
-def _is_item(line: str) -> bool:
-    return len(line) < _LONGEST_SENTENCE // 3 and line.lstrip()[:2] in ("- ", "* ", "• ")
+def _is_short(line: str) -> bool:
+    return 0 < len(line.strip()) < _LONGEST_SENTENCE // 3 and line.lstrip()[0] not in "#`|"
 
 
 def _protected_in(line: str) -> Iterator[str]:
@@ -111,7 +134,9 @@ def _protected_in(line: str) -> Iterator[str]:
         controls = _CONTROLS.search(sentence) is not None
         if forbids:
             yield from (name for name in names if controls or in_system(name, None))
-        if forbids and (controls or is_control) and not names:  # "… is the policy of the guard. Never change it."
+        if (
+            forbids and (controls or is_control) and not names
+        ):  # "… is the policy of the guard. Never change it."
             yield from (one for one in before if _IT.search(sentence) or _stem(one) in sentence.lower())
         if _HALTS.search(sentence):
             yield from _FILE_NAMED.findall(sentence)
@@ -123,7 +148,9 @@ def _protected_in(line: str) -> Iterator[str]:
 def _governing_in(line: str) -> Iterator[str]:
     for sentence in SENTENCE.split(line):
         if len(sentence) <= _LONGEST_SENTENCE and _GOVERNS.search(sentence):
-            yield from (named.name for named in names_in(sentence) if "/" in named.name and " " not in named.name)
+            yield from (
+                named.name for named in names_in(sentence) if "/" in named.name and " " not in named.name
+            )
 
 
 def _things(sentence: str) -> list[str]:
@@ -131,7 +158,9 @@ def _things(sentence: str) -> list[str]:
     found = [named.name for named in names_in(sentence) if _is_thing(named.name, is_process=is_process)]
     if is_process:
         found += [name for name in _HYPHENED.findall(sentence) if name not in found and GUARDS.search(name)]
-        found += re.findall(r"\b(?:cron job|job|service|daemon|process|container)\s+([a-z][\w-]{3,40})\b", sentence)
+        found += re.findall(
+            r"\b(?:cron job|job|service|daemon|process|container)\s+([a-z][\w-]{3,40})\b", sentence
+        )
     return found
 
 

@@ -3,22 +3,27 @@
 import re
 
 from ledger.audit.controls import TABLES, pattern
-from ledger.audit.touching import Touch
+from ledger.audit.patching import Touch
 from ledger.audit.weakening import compare
 
 _MOST = 200_000
 _LEAST = 20
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _RULES = re.compile(
-    r"\b(never|must|always|do not|don't|only|ask|may|shall|not|without|confirm|approv\w*|require\w*|allowed|before|stop)\b",
+    r"\b(never|must|always|do not|don't|only|ask|may|shall|not|without|confirm|approv\w*|require\w*"
+    r"|allowed|before|stop)\b",
     re.IGNORECASE,
 )
-_TEXT = re.compile(r"\.(md|mdc|txt|ya?ml|json|toml|j2|jinja2?|prompt|xml|ini|cfg)$|(^|/)[^./]+$", re.IGNORECASE)
+_TEXT = re.compile(
+    r"\.(md|mdc|txt|ya?ml|json|toml|j2|jinja2?|prompt|xml|ini|cfg)$|(^|/)[^./]+$", re.IGNORECASE
+)
 _ABOUT_DOCUMENTS = re.compile(r"(^|/)(README|CONTRIBUTING|CHANGELOG|docs?)[^/]*(/|\.md$|$)", re.IGNORECASE)
 _PROMPTS = pattern(TABLES["files"]["prompts"])
 _NOT_LIVE = pattern(TABLES["files"]["not_live"])
 _SPEAKS_OF_PROMPTS = re.compile(
-    r"prompt|bot\b|chatbot|assistant|persona|instruction|template|LLM|the model|reply|replies|tone|answers?\b", re.IGNORECASE
+    r"prompt|bot\b|chatbot|assistant|persona|instruction|template|LLM|the model|reply|replies|tone"
+    r"|answers?\b",
+    re.IGNORECASE,
 )
 
 
@@ -48,7 +53,11 @@ class Rulings:
             plain = _plain(sentence).strip("-*#• .")
             if len(plain) >= _LEAST and _RULES.search(plain) and plain in self._plain:
                 return True
-        if not _PROMPTS.search(touch.path) or _NOT_LIVE.search(touch.path) or _SPEAKS_OF_PROMPTS.search(wanted):
+        if (
+            not _PROMPTS.search(touch.path)
+            or _NOT_LIVE.search(touch.path)
+            or _SPEAKS_OF_PROMPTS.search(wanted)
+        ):
             return False
         return touch.how == "delete" or compare(touch.replaced, touch.content or "").direction == "weaker"
 

@@ -3,6 +3,7 @@
 import base64
 import posixpath
 import re
+import shlex
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -47,6 +48,8 @@ _KEYWORDS = frozenset("if while until elif then else do ! { time coproc".split()
 _SUBSTITUTED = re.compile(r"\"[^\"\n]*?\$\(([^()\n]{3,400})\)|(?<!\\)`([^`\n]{3,400})(?<!\\)`")
 _IN_SINGLE_QUOTES = re.compile(r"(?<![\w\\])'[^'\n]*'")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
+_ELSEWHERE = frozenset("ssh su script watch wsl pwsh powershell cmd at flock lxc multipass".split())
+_CONTAINERS = frozenset("docker podman nerdctl kubectl oc docker-compose".split())
 _SETTERS = frozenset({"export", "declare", "local", "readonly", "typeset"})
 
 
@@ -111,6 +114,10 @@ def _commands(script: str, depth: int) -> Iterator[Command]:
         if inner is not None:
             yield from _commands(inner, depth + 1)
             continue
+        if depth < _NESTED and (within := _within(program, words)):
+            yield Command(words, whole, folder)
+            yield from _commands(within, depth + 1)
+            continue
         said = _put_out(program, words, said)
         if program in ("cd", "pushd") and len(words) > 1:
             folder = posixpath.join(folder, normal(words[1]))
@@ -130,6 +137,32 @@ def _inner(program: str, words: list[str], said: str) -> str | None:
     if place is not None:
         return words[place + 1] if place + 1 < len(words) else None
     return said or None if all(word.startswith("-") for word in words[1:]) else None
+
+
+def _within(program: str, words: list[str]) -> str:
+    """The script that a command runs somewhere else: on another host, in a container, in another shell."""
+    rest = words[1:]
+    if program in _ELSEWHERE:
+        return "\n".join(word for word in rest if " " in word)
+    if program not in _CONTAINERS or "exec" not in rest[:4]:
+        return ""
+    if "--" in rest:
+        return shlex.join(rest[rest.index("--") + 1 :])
+    start = rest.index("exec") + 1
+    place = next((at for at in range(start, len(rest)) if _is_container(rest, at)), len(rest))
+    return shlex.join(rest[place + 1 :])
+
+
+def _is_container(words: list[str], at: int) -> bool:
+    return not words[at].startswith("-") and words[at - 1] not in (
+        "-u",
+        "-e",
+        "-w",
+        "--user",
+        "--env",
+        "--workdir",
+        "-n",
+    )
 
 
 def _put_out(program: str, words: list[str], before: str) -> str:

@@ -32,10 +32,9 @@ _NAMING = {
 }
 _LEAVES_JOBS = frozenset({"-l", "-e", "-r", "crontab"})
 _LISTING = frozenset("pgrep pidof grep egrep rg cat awk lsof ss fuser".split())
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
 _TALKING = frozenset("echo printf grep rg egrep fgrep".split())
-_TEXT_OPTIONS = frozenset(
-    "-m --message -am -sm -asm -b --body -t --title -nm -anm --notes".split()
-)
+_TEXT_OPTIONS = frozenset("-m --message -am -sm -asm -b --body -t --title -nm -anm --notes".split())
 _SCALED_TO_NOTHING = re.compile(r"^([\w.-]+)=0$")
 _LONGEST_LINE = 2000
 _LONGEST_CODE = 20_000
@@ -65,8 +64,8 @@ class Off(NamedTuple):
     not_with: re.Pattern[str] | None
     """What the command does not say."""
 
-    is_after_refusal: bool
-    """Whether it is graver where something had refused before."""
+    refused: str
+    """`graver` where it is that after a refusal, `needed` where it is nothing before one."""
 
 
 def _off(said: dict[str, Any]) -> Off:
@@ -83,7 +82,7 @@ def _off(said: dict[str, Any]) -> Off:
         pattern(rf"(?<![a-z])(?:{said['asks']})"),
         None if told is None else pattern(told),
         None if without is None else pattern(without),
-        bool(said.get("refused")),
+        said.get("refused", ""),
     )
 
 
@@ -134,7 +133,9 @@ def unscheduled(script: tuple[Command, ...]) -> list[str]:
         word
         for one in script
         if one.words[:1] in (["grep"], ["awk"])
-        and (one.words[0] == "awk" or any(re.fullmatch(r"-\w*v\w*|--invert-match", flag) for flag in one.words))
+        and (
+            one.words[0] == "awk" or any(re.fullmatch(r"-\w*v\w*|--invert-match", flag) for flag in one.words)
+        )
         for word in one.words[1:]
         if not word.startswith("-")
     ] + [
@@ -157,12 +158,15 @@ def stopped_by(command: Command, listed: list[str]) -> tuple[str, list[str]]:
         return "init", [program.rpartition("/")[2]] if rest[:1] == ["stop"] else []
     program = program.rpartition("/")[2]
     verbs = _STOPPERS.get(program, ())
+    verbs = tuple(verb.lower() for verb in verbs)
     is_kill = program in KILLERS or program in ("Stop-Service", "Stop-Process")
     is_scaled = (
         program in ("kubectl", "oc") and "scale" in rest and any("replicas=0" in word for word in rest)
     )
     nothing = [found[1] for word in rest if (found := _SCALED_TO_NOTHING.match(word)) and "--scale" in rest]
     is_kept_down = program in ("docker", "podman") and "update" in rest[:1] and "--restart" in " ".join(rest)
+    if program in _CONTAINERS and "exec" in rest[:3] and KILLERS & set(rest):
+        return program, [word for word in rest[:6] if not word.startswith("-")]
     is_service = program == "service" and rest[-1:] == ["stop"]
     said = {word.lower() for word in rest[:6]}
     is_stop = bool(set(verbs) & said) or is_service or is_kept_down
@@ -220,7 +224,7 @@ def _spoken(words: list[str], program: str) -> str:
 
 
 def _is_expression(word: str) -> bool:
-    return " " in word or word[:2] in ("s/", "s#", "s|", "s,") or word[:1] == "/" and word[-2:] == "/d"
+    return " " in word or word[:2] in ("s/", "s#", "s|", "s,") or (word[:1] == "/" and word[-2:] == "/d")
 
 
 def _is_without_hooks(words: list[str]) -> bool:

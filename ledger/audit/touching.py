@@ -6,8 +6,9 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
+from ledger.audit.patching import Touch, patched
 from ledger.audit.scripts import PATH_FIELDS, Command, commands, normal, shell_command, without_documents
 from ledger.effects.shell import sql_class
 from ledger.effects.words import words_of
@@ -22,14 +23,11 @@ _SOURCE_FIELDS = ("source", "src", "from", "old_path", "source_path", "oldPath")
 _REPLACED_FIELDS = ("old_string", "old_str", "oldString", "oldText", "old_text")
 _CHANGING = frozenset(
     "write edit create update replace insert append save patch delete remove rename move multi multiedit modify"
-    " overwrite put apply str".split()
+    " overwrite put apply str push upload commit".split()
 )
 _LOOKING = frozenset({"view", "read", "list", "search", "get", "undo_edit"})
 _LONGEST = 200_000
 _MOST_WORDS = 500
-_PATCH_LINE = re.compile(r"^\*\*\* (Add|Update|Delete|Move to)(?: File)?: (.+)$")
-_DIFF_LINE = re.compile(r"^\+\+\+ (?:b/)?(\S+)")
-_DIFF_OLD = re.compile(r"^--- (?:a/)?(\S+)")
 _IN_CODE = re.compile(
     r"open\(\s*[rbu]?['\"]([^'\"]+)['\"]\s*,\s*['\"][wax+]"
     r"|(?:writeFileSync|writeFile|appendFileSync|appendFile|unlinkSync|unlink|rmSync|remove|rmtree|rename|truncate"
@@ -45,7 +43,8 @@ _READ_IN_CODE = re.compile(
     r"|Path\(\s*(['\"])([^'\"]+)\3\s*\)\.read_\w+|read(?:File|FileSync)\(\s*(['\"])([^'\"]+)\5)"
 )
 _EXCHANGED = re.compile(
-    r"\.?(?:replace|sub|replaceAll)\(\s*r?(['\"])(.{1,400}?)(?<!\\)\1\s*,\s*r?(['\"])(.{0,400}?)(?<!\\)\3", re.DOTALL
+    r"\.?(?:replace|sub|replaceAll)\(\s*r?(['\"])(.{1,400}?)(?<!\\)\1\s*,\s*r?(['\"])(.{0,400}?)(?<!\\)\3",
+    re.DOTALL,
 )
 _LITERAL = re.compile(r"['\"]([~\w./-]*[/.][\w./-]+)['\"]")
 _SUBSTITUTES = re.compile(r"^(?:\d+|/[^/]*/)?s(.)(.*?)(?<!\\)\1(.*?)(?<!\\)\1[gimI0-9]*$", re.DOTALL)
@@ -66,7 +65,20 @@ _IN_PLACE: dict[str, frozenset[str]] = {
     "jaq": frozenset({"-i"}),
     "dasel": frozenset({"put", "-f"}),
 }
-_SETTERS = frozenset({"crudini", "toml", "plutil", "defaults", "augtool", "sd", "rpl", "Set-Content", "Out-File", "Add-Content"})
+_SETTERS = frozenset(
+    {
+        "crudini",
+        "toml",
+        "plutil",
+        "defaults",
+        "augtool",
+        "sd",
+        "rpl",
+        "Set-Content",
+        "Out-File",
+        "Add-Content",
+    }
+)
 _DELETED_KEYS = re.compile(r"\bdel\(\s*(.{1,200}?)\s*\)")
 _SAYS = frozenset({"echo", "printf", "cat"})
 _SETTINGS_OF = {
@@ -76,25 +88,6 @@ _SETTINGS_OF = {
     "cursor-agent": "~/.cursor/mcp.json",
 }
 _SERVER_OPTIONS = frozenset({"-s", "--scope", "-t", "--transport", "-e", "--env", "-H", "--header", "--url"})
-
-
-class Touch(NamedTuple):
-    """A file that a call changes."""
-
-    path: str
-    """Its path, with slashes, as far as the call says it."""
-
-    how: str
-    """What is done to it: `write`, `delete`, `mode`, or `disarm` where it cannot be run any more."""
-
-    content: str | None = None
-    """What is written; None where the call does not say it."""
-
-    replaced: str = ""
-    """What stood in its place, where the call says it."""
-
-    is_whole: bool = False
-    """Whether the file has this content afterwards and no other."""
 
 
 def touches(tool: str, arguments: Any, script: str | None = None) -> list[Touch]:
@@ -127,6 +120,10 @@ def _by_fields(tool: str, arguments: Mapping[str, Any]) -> Iterator[Touch]:
     if not words & _CHANGING:
         return
     how = "delete" if words & {"delete", "remove"} else "write"
+    for one in _list(arguments.get("files")):
+        if isinstance(one, Mapping) and isinstance(path := one.get("path"), str):
+            content = one.get("content")
+            yield Touch(normal(path), "write", content if isinstance(content, str) else None, is_whole=True)
     parts = [arguments, *(one for one in _list(arguments.get("edits")) if isinstance(one, Mapping))]
     written = list(_texts(parts, _CONTENT_FIELDS))
     content = "\n".join(written) if written or how == "delete" else None
@@ -150,39 +147,6 @@ def _texts(parts: list[Mapping[str, Any]], fields: tuple[str, ...]) -> Iterator[
         for field in fields:
             if isinstance(text := part.get(field), str) and len(text) < _LONGEST:
                 yield text
-
-
-def patched(text: str) -> Iterator[Touch]:
-    """The files of a patch: one in the form of `apply_patch`, or a unified diff."""
-    is_diff = "*** Begin Patch" not in text
-    path, how, old, new = "", "write", list[str](), list[str]()
-    before = ""
-    for line in text[:_LONGEST].split("\n"):
-        if is_diff and (gone := _DIFF_OLD.match(line)) is not None:
-            before = gone[1]
-            continue
-        found = (_DIFF_LINE if is_diff else _PATCH_LINE).match(line)
-        if found is not None:
-            if path:
-                yield _patch_of(path, how, old, new)
-            old, new = [], []
-            if is_diff:
-                is_gone = found[1] == "/dev/null"
-                path, how = normal(before if is_gone else found[1]), "delete" if is_gone else "write"
-            else:
-                path = normal(found[2])
-                how = {"Delete": "delete", "Add": "whole"}.get(found[1], "write")
-        elif path and line.startswith("-"):
-            old.append(line[1:])
-        elif path and line.startswith("+"):
-            new.append(line[1:])
-    if path:
-        yield _patch_of(path, how, old, new)
-
-
-def _patch_of(path: str, how: str, old: list[str], new: list[str]) -> Touch:
-    is_whole = how in ("whole", "delete")
-    return Touch(path, "write" if how == "whole" else how, "\n".join(new), "\n".join(old), is_whole)
 
 
 # -- shell --------------------------------------------------------------------------------------------------
@@ -221,7 +185,10 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     if program in _DELETERS:
         yield from (Touch(normal(path), "delete", "", is_whole=True) for path in plain)
     elif program in _EMPTIERS:
-        yield from _emptied(program, rest, plain, None if before is None else _said_by(before, bodies))
+        is_fed = bodies if any(word.startswith("<<") for word in command.whole) else None
+        yield from _emptied(
+            program, rest, plain, is_fed or (None if before is None else _said_by(before, bodies))
+        )
     elif program in _TO_LAST and len(plain) > 1:
         yield Touch(normal(plain[-1]), "write", is_whole=True)
     elif program == "mv" and len(plain) > 1:
@@ -241,7 +208,9 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     elif program == "mount" and len(plain) > 1 and {"--bind", "-B", "--rbind"} & set(rest):
         yield Touch(normal(plain[-1]), "write", is_whole=True)
     elif program in _SETTERS and len(plain) > 1:
-        yield from (Touch(normal(path), "write", " ".join(plain)) for path in plain if "/" in path or "." in path)
+        yield from (
+            Touch(normal(path), "write", " ".join(plain)) for path in plain if "/" in path or "." in path
+        )
     elif program == "dd":
         yield from (
             Touch(normal(word[3:]), "write", is_whole=True) for word in rest if word.startswith("of=")

@@ -15,13 +15,17 @@ _HABIT = 2
 _PROGRAM = re.compile(r"[A-Za-z_./][\w./-]*")
 _WRAPS = re.compile(r"guard|safe|sandbox|audit|wrap|gate(way|keeper)?\b|polic", re.IGNORECASE)
 _HARMLESS = frozenset(
-    "cd pushd popd export set unset echo printf pwd true false : [ test alias which type whereis man info help apropos hash grep rg"
+    "cd pushd popd export set unset echo printf pwd true false : [ test alias which type whereis man "
+    "info help apropos hash grep rg"
     " for in done fi case esac function return local exit source .".split()
 )
-_LAUNCHERS = frozenset("bash sh zsh dash python python3 node ruby perl npx uv uvx run sudo env xargs exec".split())
+_LAUNCHERS = frozenset(
+    "bash sh zsh dash python python3 node ruby perl npx uv uvx run sudo env xargs exec".split()
+)
 _COPIERS = frozenset({"cp", "ln", "install", "mv"})
 _LEAVES_OUT = re.compile(
-    r"^\w*(BYPASS|SKIP|DISABLE)\w*=(1|true|yes)$|^--(skip|no|disable|bypass|ignore|without)-(checks?|approvals?|guard|audit|polic(y|ies)|verify|safety|review|gate|lock|scan)(=.*)?$"
+    r"^\w*(BYPASS|SKIP|DISABLE)\w*=(1|true|yes)$|^--(skip|no|disable|bypass|ignore|without)-(checks?"
+    r"|approvals?|guard|audit|polic(y|ies)|verify|safety|review|gate|lock|scan)(=.*)?$"
 )
 
 
@@ -117,9 +121,7 @@ class Wrappers:
         """A program under another name is still that program."""
         if words[0].rpartition("/")[2] in _COPIERS:
             plain = [word for word in words[1:] if not word.startswith("-")]
-            if len(plain) == 2 and (
-                "/" in plain[0] or plain[0] in set(self.names())
-            ):
+            if len(plain) == 2 and ("/" in plain[0] or plain[0] in set(self.names())):
                 self._copies[normal(plain[1])] = plain[0].rpartition("/")[2]
                 _bound(self._copies)
 

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledger.audit.asking import Wishes
-from ledger.audit.controls import GUARDS, OF_REPOSITORY, control_of, in_system
+from ledger.audit.controls import GUARDS, control_of, in_system
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
-from ledger.audit.guarding import ASKS_FOR_CHECKS, by_content, is_check, stands_for
-from ledger.audit.protecting import bare, hook_scripts, paths_in, refused_by, told_by
+from ledger.audit.forging import Answers
+from ledger.audit.guarding import ASKS_FOR_CHECKS, by_content, is_check, is_own_hook, stands_for
+from ledger.audit.patching import Touch
+from ledger.audit.protected import Protection
+from ledger.audit.protecting import hook_scripts, paths_in, refused_by, told_by
 from ledger.audit.remembering import is_memory
 from ledger.audit.ruling import Rulings
 from ledger.audit.scripts import Command, Sources, commands, normal, shell_command, without_documents
@@ -23,7 +26,7 @@ from ledger.audit.switching import (
     turned_off,
     unscheduled,
 )
-from ledger.audit.touching import Touch, touches
+from ledger.audit.touching import touches
 from ledger.audit.wrapping import Wrappers
 from ledger.events import ContentRef, Record
 from ledger.events.approval import ApprovalDecided
@@ -75,6 +78,7 @@ _ASKED_FOR_OFF = re.compile(
 )
 _PATH = re.compile(r"^(?:export\s+)?PATH=[\"']?([^:\s\"'$]+)[\"']?:")
 _IS_SETTINGS = re.compile(r"\.(ya?ml|json|toml|ini|conf|cfg)$", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"^(/var/|~|/etc/)|(^|/)\.(claude|codex|gemini|loopledger)/")
 _LISTS = re.compile(r"\b(ps|pgrep|top|lsof|systemctl|launchctl|docker|crontab)\b")
 _STARTS = re.compile(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b")
 _RULES_FOR_PEOPLE = re.compile(
@@ -89,11 +93,10 @@ class Watch:
     def __init__(self, given: Given) -> None:
         self._reader = given.reader
         self._seen: OrderedDict[str, None] = OrderedDict()
-        self._protected: OrderedDict[str, int] = OrderedDict()
-        self._guards: OrderedDict[str, int] = OrderedDict()
-        self._governing: OrderedDict[str, int] = OrderedDict()
+        self._protection = Protection()
         self._wrappers = Wrappers()
         self._rulings = Rulings()
+        self._answers = Answers()
         self._wishes = Wishes()
         self._sources = Sources()
         self._made: OrderedDict[str, None] = OrderedDict()
@@ -135,11 +138,11 @@ class Watch:
             case ArtifactChanged() if event.kind in ("prompt", "rule_file", "policy", "hook", "memory"):
                 self._instructed(event.content, record.seq)
                 if event.kind in ("policy", "hook") and event.artifact.startswith("file:"):
-                    self._protect([event.artifact.removeprefix("file:")], record.seq)
+                    self._protection.protect([event.artifact.removeprefix("file:")], record.seq)
             case ConstraintDeclared():
                 self._instructed(event.text, record.seq)
             case PolicyEvaluated():
-                self._protect(paths_in(event.rule), record.seq)
+                self._protection.protect(paths_in(event.rule), record.seq)
             case ToolCallRequested():
                 self._calls[event.call_id] = event, record.seq
                 _bound(self._calls, _MOST_CALLS)
@@ -175,22 +178,15 @@ class Watch:
         for text in self._reader.words(reference):
             self._told(text, seq)
             self._rulings.said(text)
+            self._answers.heard(text)
 
     def _told(self, text: str, seq: int) -> None:
         told = told_by(text)
-        self._protect(told.protected, seq)
-        for name in told.governing:
-            self._governing.setdefault(bare(name), seq)
-        _bound(self._governing, _MOST_NAMES)
+        self._protection.told(told, seq)
         self._wrappers.demanded(told.mandates, seq)
         for mandate in told.mandates:
-            self._protect(paths_in(mandate.wrapper), seq)
-        self._protect(hook_scripts(text), seq)
-
-    def _protect(self, names: Iterable[str], seq: int) -> None:
-        for name in names:
-            self._protected.setdefault(bare(name), seq)
-        _bound(self._protected, _MOST_NAMES)
+            self._protection.protect(paths_in(mandate.wrapper), seq)
+        self._protection.protect(hook_scripts(text), seq)
 
     def _answered(self, call: ToolCallRequested, event: ToolCallSettled, seq: int) -> None:
         """What a call showed: instructions and hooks that it read, processes that it listed."""
@@ -201,6 +197,8 @@ class Watch:
         shown = str(path) if isinstance(path, str) else script
         named = [*paths_in(shown), *(word for word in shown.split() if _RULES_FOR_PEOPLE.search(word))]
         is_ruling = any(control_of(word) or _RULES_FOR_PEOPLE.search(word) for word in named)
+        if event.outcome not in ("failed", "denied"):
+            self._answers.heard(text[:_MOST_READ])
         if is_ruling and not touches(call.tool, arguments):
             self._told(text, seq)
         if _LISTS.search(script):
@@ -213,10 +211,10 @@ class Watch:
             if _REFUSES.search(text[:_LONGEST_REFUSAL]):
                 self._has_refused = True
                 self._told(text[:_LONGEST_REFUSAL], seq)
+            self._answers.refused(text[:_LONGEST_REFUSAL])
             for name in refused_by(text[:_LONGEST_REFUSAL], programs):
                 self._has_refused = True
-                self._guards.setdefault(name, seq) if "/" not in name else self._protect([name], seq)
-        _bound(self._guards, _MOST_NAMES)
+                self._protection.guards(name, seq)
 
     # -- what a call does --------------------------------------------------------------------------------------
 
@@ -272,9 +270,17 @@ class Watch:
             yield from self._shadowed(command, seq)
             if (bypass := self._wrappers.bypassed(command, seq, body, is_own_code=is_own_code)) is not None:
                 yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
+            if (port := self._protection.of_port(command)) is not None:
+                message = (
+                    f"{tool} changed the way to a port that is under protection: {_short(line_of(command))}"
+                )
+                yield self._found("off", seq, message, "high", port)
             for off in turned_off(command, body, before):
                 message = f"{tool} {off.said}: {_short(line_of(command))}"
                 yield self._found("off", seq, message, self._gravity(off))
+            if (claim := self._answers.made_up(command, before)) is not None:
+                message = f"{tool} told a gate of an approval that is on no record: {_short(claim)}"
+                yield self._found("off", seq, message, "high")
             before = " ".join(command.words)[:_LONGEST_REFUSAL]
 
     def _gravity(self, off: Off) -> Severity:
@@ -283,23 +289,29 @@ class Watch:
             return "info"
         if off.told is not None and not self._rulings.speaks_of(off.told):
             return "info"
-        return "high" if off.is_after_refusal and self._has_refused and off.severity == "medium" else off.severity
+        if off.refused == "needed" and not self._has_refused:
+            return "info"
+        return "high" if off.refused and self._has_refused else off.severity
 
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
-        witness = self._protecting(touch.path)
+        witness = self._protection.of_file(touch.path, self._project)
         control = control_of(touch.path)
-        if control is None and (self._rulings.is_own(touch, self._wishes.text) or self._governs(touch.path)):
+        if control is None and (
+            self._rulings.is_own(touch, self._wishes.text) or self._protection.governs(touch.path)
+        ):
             control = "permissions" if _IS_SETTINGS.search(touch.path) else "instructions"
         control = control or ("control" if witness is not None else by_content(touch, self._project))
-        if touch.how in ("delete", "disarm") and OF_REPOSITORY.search(touch.path):
+        if touch.how in ("delete", "disarm") and is_own_hook(touch.path):
             control = "control"
         if control is None:
             return
         is_new_log = control == "control" and touch.how == "write" and touch.path.endswith((".log", ".jsonl"))
-        if is_new_log and witness is None and not touch.path.startswith(("/var/", "~", "/etc/")):
+        if is_new_log and witness is None and not _OF_OTHERS.search(touch.path):
             return  # a program of the project that logs; its deletion would count
         wish = self._wishes.on(touch.path)
-        if wish == "unasked" and is_check(touch.path) and self._wishes.wants_off(ASKS_FOR_CHECKS):
+        if (wish == "unasked" and is_check(touch.path) and self._wishes.wants_off(ASKS_FOR_CHECKS)) or (
+            wish == "unasked" and in_system(touch.path, self._project) and self._wishes.names_part(touch.path)
+        ):
             wish = "asked"
         severity = "info" if wish == "asked" else _SEVERITY[control]
         if control == "instructions" and is_memory(touch.path):
@@ -311,6 +323,12 @@ class Watch:
         else:
             message = f"self-modification of {control}: {what}"
         yield self._found(control, seq, message, severity, witness)
+
+    def _is_spoken_of(self, path: str) -> bool:
+        """Whether a person wants a check or a part of the machine changed, without naming the file."""
+        if is_check(path):
+            return self._wishes.wants_off(ASKS_FOR_CHECKS)
+        return in_system(path, self._project) and self._wishes.names_part(path)
 
     def _shadowed(self, command: Command, seq: int) -> Iterator[Found]:
         """A folder in front of the search path, with programs of the agent's own under names of others."""
@@ -328,31 +346,11 @@ class Watch:
                     )
                     yield self._found("off", seq, message, "high" if is_guard else "medium")
 
-    def _protecting(self, path: str) -> int | None:
-        """The record by which a path is under protection."""
-        for name, seq in self._protected.items():
-            if path == name or path.endswith(f"/{name}") or (name.endswith("/") and f"/{name}" in f"/{path}"):
-                return seq
-            if "/" in name and path.startswith(f"{name}/"):
-                return seq
-        if in_system(path, self._project):
-            parts = path.split("/")
-            for name, seq in self._guards.items():
-                if any(part == name or part.startswith((f"{name}.", f"{name}-")) for part in parts):
-                    return seq
-        return None
-
-    def _governs(self, path: str) -> bool:
-        """Whether instructions name a file as what governs the agent."""
-        return any(path == name or path.endswith(f"/{name}") for name in self._governing)
-
     def _stopped(self, program: str, targets: list[str], seq: int, *, is_own: bool = True) -> Iterator[Found]:
         """A process was stopped; `is_own`: it may be one that the agent itself had started."""
         for target in targets:
             name = self._process(target)
-            witness = self._protecting(name)
-            if witness is None:
-                witness = next((at for guard, at in self._guards.items() if guard in name), None)
+            witness = self._protection.of_process(name)
             if witness is None and not GUARDS.search(name):
                 continue
             if witness is None and is_own and any(word in self._started for word in _names_in([name])):

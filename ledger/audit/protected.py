@@ -1,0 +1,78 @@
+"""What one session's instructions, settings and refusals have put under protection, with the records that did so."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from ledger.audit.controls import in_system
+from ledger.audit.protecting import Told, bare
+from ledger.audit.scripts import Command
+
+_MOST = 500
+_FIREWALLS = frozenset({"iptables", "ip6tables", "nft", "ufw"})
+
+
+class Protection:
+    """The files, processes and ports of one session that its agent is to leave alone."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[str, int] = OrderedDict()
+        self._guards: OrderedDict[str, int] = OrderedDict()
+        self._governing: OrderedDict[str, int] = OrderedDict()
+
+    def protect(self, names: Iterable[str], seq: int) -> None:
+        """These are under protection."""
+        for name in names:
+            self._names.setdefault(bare(name), seq)
+        _bound(self._names)
+
+    def told(self, told: Told, seq: int) -> None:
+        """Instructions say so."""
+        self.protect(told.protected, seq)
+        for name in told.governing:
+            self._governing.setdefault(bare(name), seq)
+        _bound(self._governing)
+
+    def guards(self, name: str, seq: int) -> None:
+        """Something of this name, or path, had refused: it is a guard."""
+        if "/" in name:
+            self.protect([name], seq)
+        else:
+            self._guards.setdefault(name, seq)
+            _bound(self._guards)
+
+    def of_file(self, path: str, project: str | None) -> int | None:
+        """The record by which a file is under protection; in the project, the name of a guard is a name like others."""
+        for name, seq in self._names.items():
+            if path == name or path.endswith(f"/{name}") or (name.endswith("/") and f"/{name}" in f"/{path}"):
+                return seq
+            if "/" in name and path.startswith(f"{name}/"):
+                return seq
+        if in_system(path, project):
+            parts = path.split("/")
+            for name, seq in self._guards.items():
+                if any(part == name or part.startswith((f"{name}.", f"{name}-")) for part in parts):
+                    return seq
+        return None
+
+    def of_process(self, name: str) -> int | None:
+        """The record by which a process is under protection."""
+        witness = self.of_file(name, None)
+        if witness is not None:
+            return witness
+        return next((seq for guard, seq in self._guards.items() if guard in name), None)
+
+    def of_port(self, command: Command) -> int | None:
+        """The record by which a port is under protection that a command of the firewall is about."""
+        if not command.words or command.words[0].rpartition("/")[2] not in _FIREWALLS:
+            return None
+        named = {f":{word}" for word in command.words if word.isdigit()}
+        return next((seq for name, seq in self._names.items() if name in named), None)
+
+    def governs(self, path: str) -> bool:
+        """Whether instructions name a file as what governs the agent."""
+        return any(path == name or path.endswith(f"/{name}") for name in self._governing)
+
+
+def _bound(kept: OrderedDict[str, int]) -> None:
+    while len(kept) > _MOST:
+        kept.popitem(last=False)
