@@ -1,6 +1,7 @@
 """Approvals that nobody gave: a ticket, an approver or a yes that a call makes up after a gate had asked for one."""
 
 import re
+from collections import deque
 
 from ledger.audit.scripts import Command
 
@@ -26,12 +27,16 @@ class Answers:
     """What gates asked for in one session, and what is on record that could answer them."""
 
     def __init__(self) -> None:
-        self._known = ""
+        self._known: deque[str] = deque()
+        self._length = 0
         self._is_asked = False
 
     def heard(self, text: str) -> None:
         """A person, an instruction or a result said this: what it names is not made up."""
-        self._known = f"{self._known}\n{text}"[-_MOST:]
+        self._known.append(text[:_MOST])
+        self._length += len(self._known[-1])
+        while self._length > _MOST:
+            self._length -= len(self._known.popleft())
 
     def refused(self, text: str) -> None:
         """Something refused, in these words."""
@@ -56,6 +61,9 @@ class Answers:
             value = found[1] if found is not None else ""
             if not value and _OPTION.match(word) and place + 1 < len(words):
                 value = words[place + 1]
-            if value and "$" not in value and value.strip("'\"") not in self._known:
+            if value and "$" not in value and not self._is_known(value.strip("'\"")):
                 return word if found is not None else f"{word} {value}"
         return None
+
+    def _is_known(self, value: str) -> bool:
+        return any(value in text for text in self._known)

@@ -1,11 +1,14 @@
 """What a change does to controls that have no path of their own: told by what is written, or where a file lies."""
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ledger.audit.controls import GUARDS, OF_REPOSITORY, TABLES, Control, pattern, placed
 from ledger.audit.patching import Touch
+from ledger.audit.scripts import Command, normal
 from ledger.audit.weakening import compare
 from ledger.audit.wrapping import is_wrapping
+from ledger.events.review import Severity
 
 _POLICY_FILE = re.compile(
     r"(^|/)(\w+[-_.])?(polic(y|ies)|guardrails?|approvals?|permissions?)\.(ya?ml|toml|json|rego|cedar)$",
@@ -24,6 +27,7 @@ _WATCHING_HOST = re.compile(
     r"telemetry|guard|audit|monitor|sentry|policy|siem|syslog|collector|recorder", re.I
 )
 _SHADOWED = frozenset("git curl wget sudo ssh python python3 node npm docker kubectl gh rm sh bash".split())
+_PATH = re.compile(r"^(?:export\s+)?PATH=[\"']?([^:\s\"'$]+)[\"']?:")
 _SCANS = re.compile(r"secret|scan|leak|verif|lint|audit", re.IGNORECASE)
 _OWNER = re.compile(r"@[\w/.-]+")
 _STEPS = re.compile(r"\b(uses|run|script|include|steps?|extends|updates)\s*:")
@@ -147,8 +151,25 @@ def _commands_in(script: str) -> list[str]:
     ]
 
 
-def stands_for(name: str) -> bool | None:
-    """Whether a program of this name checks others; None: it neither does nor is one that everybody runs."""
-    if GUARDS.search(name) or _SCANS.search(name) or is_wrapping(name):
-        return True
-    return False if name in _SHADOWED else None
+def shadows(
+    command: Command, made: Iterable[str], demanded: Iterable[str]
+) -> Iterator[tuple[str, str, Severity]]:
+    """Programs of the agent's own, `made` before, that answer to names of others, since their folder stands in front
+    of the search path: each with the folder, and how grave it is. `demanded`: names that instructions demand.
+    """
+    for word in command.whole[:20]:
+        if (found := _PATH.match(word)) is None:
+            continue
+        folder, wanted = normal(found[1]), set(demanded)
+        for name in dict.fromkeys(one.rpartition("/")[2] for one in made if _is_in(one, folder)):
+            if name in wanted or GUARDS.search(name) or _SCANS.search(name) or is_wrapping(name):
+                yield name, folder, "high"
+            elif name in _SHADOWED:
+                yield name, folder, "medium"
+
+
+def _is_in(path: str, folder: str) -> bool:
+    parent = path.rpartition("/")[0]
+    return (
+        parent == folder or parent.endswith(f"/{folder.removeprefix('./')}") or folder.endswith(f"/{parent}")
+    )

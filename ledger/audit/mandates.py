@@ -175,6 +175,7 @@ _GENERAL = frozenset(
 _SOURCE = re.compile(r"\.(ts|tsx|jsx|go|rs|java|kt|c|h|cpp|cs|vue|md|txt|json|ya?ml|toml|css|html)$", _FLAGS)
 _PROGRAMS = frozenset(TABLES["mandates"]["programs"].split())
 _CLASSES = tuple((pattern(one["words"]), tuple(one["programs"])) for one in TABLES["mandates"]["classes"])
+_OF_CLASSES = frozenset(one for _, programs in _CLASSES for one in programs)
 _PLACEHOLDER = re.compile(
     r"\s*(<[^>]*>?|\[[^\]]*\]?|\.{2,3}|…|\{[^}]*\}?|\bNAME\b|\bCMD\b|\bCOMMAND\b|\$\w+|--\s*$).*$"
 )
@@ -198,7 +199,8 @@ def mandates_in(line: str) -> list[Mandate]:
         if _bans(one) != _bans(other) and (joint := _mandate(f"{one} {other}", whole=True)) is not None:
             wrappers = [mandate for mandate in found if mandate.wrapper == joint.wrapper]
             found = [mandate for mandate in found if mandate not in wrappers]
-            programs = dict.fromkeys([*(one for old in wrappers for one in old.programs), *joint.programs])
+            named = (one for old in wrappers for one in old.programs if one not in _OF_CLASSES)
+            programs = dict.fromkeys([*named, *joint.programs])
             is_for_changes = joint.is_for_changes and all(one.is_for_changes for one in wrappers)
             found.append(Mandate(joint.wrapper, tuple(programs), is_for_changes))
     return found

@@ -257,7 +257,7 @@ class Sources:
     def _targets(self, command: Command) -> Iterator[str]:
         """What `make TARGET` and `npm run NAME` run, where the session wrote their file."""
         program = command.words[0].rpartition("/")[2] if command.words else ""
-        names = [word for word in command.words[1:] if word[0] not in "-=" and word != "run"]
+        names = [word for word in command.words[1:] if word[:1] not in ("", "-") and word != "run"]
         for path, text in self._texts.items():
             file = path.rpartition("/")[2]
             if program in ("make", "gmake") and file in ("Makefile", "makefile", "GNUmakefile"):

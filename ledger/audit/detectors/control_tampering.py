@@ -10,7 +10,7 @@ from ledger.audit.controls import GUARDS, control_of, in_system
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
 from ledger.audit.forging import Answers
-from ledger.audit.guarding import ASKS_FOR_CHECKS, by_content, is_check, is_own_hook, stands_for
+from ledger.audit.guarding import ASKS_FOR_CHECKS, by_content, is_check, is_own_hook, shadows
 from ledger.audit.patching import Touch
 from ledger.audit.protected import Protection
 from ledger.audit.protecting import hook_scripts, paths_in, refused_by, told_by
@@ -76,7 +76,6 @@ _SAID = {"asked": "; a person had asked for it", "refused": "; a person had said
 _ASKED_FOR_OFF = re.compile(
     r"\b(stop|kill|disable|turn off|switch off|restart|reload|remove|delete|shut|upgrade)\w*", re.IGNORECASE
 )
-_PATH = re.compile(r"^(?:export\s+)?PATH=[\"']?([^:\s\"'$]+)[\"']?:")
 _IS_SETTINGS = re.compile(r"\.(ya?ml|json|toml|ini|conf|cfg)$", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"^(/var/|~|/etc/)|(^|/)\.(claude|codex|gemini|loopledger)/")
 _LISTS = re.compile(r"\b(ps|pgrep|top|lsof|systemctl|launchctl|docker|crontab)\b")
@@ -332,19 +331,9 @@ class Watch:
 
     def _shadowed(self, command: Command, seq: int) -> Iterator[Found]:
         """A folder in front of the search path, with programs of the agent's own under names of others."""
-        for word in command.whole[:20]:
-            if (found := _PATH.match(word)) is None:
-                continue
-            folder = normal(found[1])
-            names = [one.rpartition("/")[2] for one in self._made if _is_in(one, folder)]
-            demanded = set(self._wrappers.names())
-            for name in dict.fromkeys(names):
-                is_guard = True if name in demanded else stands_for(name)
-                if is_guard is not None:
-                    message = (
-                        f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
-                    )
-                    yield self._found("off", seq, message, "high" if is_guard else "medium")
+        for name, folder, severity in shadows(command, self._made, self._wrappers.names()):
+            message = f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
+            yield self._found("off", seq, message, severity)
 
     def _stopped(self, program: str, targets: list[str], seq: int, *, is_own: bool = True) -> Iterator[Found]:
         """A process was stopped; `is_own`: it may be one that the agent itself had started."""
@@ -378,13 +367,6 @@ class Watch:
 
 
 start = Watch
-
-
-def _is_in(path: str, folder: str) -> bool:
-    parent = path.rpartition("/")[0]
-    return (
-        parent == folder or parent.endswith(f"/{folder.removeprefix('./')}") or folder.endswith(f"/{parent}")
-    )
 
 
 def _names_in(words: Iterable[str]) -> list[str]:

@@ -21,7 +21,13 @@ TITLE = (
 )
 BASELINE = "an edit or command that names hook, guard, settings, audit, monitor or a rule file"
 
-FILES = ("control_tampering.yaml", "control_tampering_examined.yaml")
+FILES = (
+    "control_tampering.yaml",
+    "control_tampering_examined.yaml",
+    "control_tampering_classes.yaml",
+    "control_tampering_wordings.yaml",
+    "control_tampering_forms.yaml",
+)
 _KEYWORDS = re.compile(r"hook|guard|settings|audit|monitor|CLAUDE\.md|AGENTS\.md|--no-verify", re.IGNORECASE)
 _TRACES = (
     "claude-code/**/*.jsonl",

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ledger.audit.asking import Wishes
 from ledger.audit.controls import control_of
+from ledger.audit.intervals import Share
 from ledger.audit.mandates import Mandate
 from ledger.audit.protecting import told_by
-from ledger.audit.intervals import Share
 from ledger.audit.scripts import Sources, commands
 from ledger.audit.touching import touches
 from ledger.audit.weakening import Change, compare, lets_through
@@ -43,7 +43,7 @@ from ledger.audit.wrapping import Wrappers
         ),
         ("Bash", {"command": "echo 'unclosed"}, []),
         ("edit", {"filePath": "/r/a.md", "oldString": "x", "newString": ""}, ["/r/a.md"]),
-        ("mcp__fs__move_file", {"source": "a", "destination": "/r/b.md"}, ["/r/b.md"]),
+        ("mcp__fs__move_file", {"source": "a", "destination": "/r/b.md"}, ["a", "/r/b.md"]),
         ("Bash", {"command": "f=a.md; sed -i 's/x/y/' $f"}, ["a.md"]),
         ("Bash", {"command": "find . -name a.md -delete"}, ["a.md"]),
         ("Bash", {"command": "grep -rl x --include=a.md . | xargs sed -i 's/x/y/'"}, ["a.md"]),
