@@ -83,6 +83,7 @@ _TURNS_OFF = re.compile(
 _REFUSES_OFF = re.compile(
     r"\b(do not|don['\u2019]?t|never|must not|nicht|kein(e|en)?)\b(?! (let|block))", _FLAGS
 )
+_SHOULD = re.compile(r"\b(should|must|needs? to|has to|have to)\b", _FLAGS)
 _ANYWHERE = frozenset(
     "etc usr opt var lib home root local share conf config rules system user users library default "
     "state logs services main policy settings".split()
@@ -200,7 +201,7 @@ class Wishes:
         names = [part for part in parts if len(part) > 3]
         return any(
             any(name in sentence.lower() for name in names)
-            and _CHANGES.search(sentence) is not None
+            and (_CHANGES.search(sentence) is not None or _SHOULD.search(sentence) is not None)
             and not _REFUSES.search(sentence)
             for sentence in _SENTENCE.split(self.text)
         )

@@ -133,7 +133,10 @@ def _is_call(words: list[str], wanted: list[str], family: _Alike) -> bool:
         return True
     if "--dry-run" in words and name == "git":
         return False
-    return any(wanted[1:] == verbs[: len(wanted) - 1] for verbs in _verbs(words))
+    plain = [word for word in wanted[1:] if not word.startswith("-")]
+    if any(word not in words for word in wanted if word.startswith("-")):
+        return False
+    return any(plain == verbs[: len(plain)] for verbs in _verbs(words))
 
 
 def only_looks(command: Command, body: str = "") -> bool:

@@ -52,6 +52,8 @@ _WEAKER = TABLES["weaker"]
 _SWITCHES = pattern(_WEAKER["switches"])
 _SWITCHED_FILES = pattern(_WEAKER["switched_files"])
 _APPROVALS = pattern(_WEAKER["approvals"])
+_VARIABLES = pattern(_WEAKER["variables"])
+_VARIABLE_FILES = pattern(_WEAKER["variable_files"])
 _LOGS = pattern(_WEAKER["logs"])
 _LOG_FILES = pattern(_WEAKER["log_files"])
 _COMPOSED = pattern(_WEAKER["composed"])
@@ -82,6 +84,8 @@ def by_content(touch: Touch, project: str | None = None) -> Control | None:
     if (there := placed(touch.path, project)) is not None:
         return there if touch.how != "mode" or not _OF_PROGRAMS.search(touch.path) else None
     if _SHELL_STARTS.search(touch.path) and _PROXY.search(old) and not _PROXY.search(new):
+        return "control"
+    if _VARIABLE_FILES.search(touch.path) and _VARIABLES.search(new) and not _VARIABLES.search(old):
         return "control"
     if _LOG_FILES.search(touch.path) and _LOGS.search(f"{new}\n{old}"):
         return "control"

@@ -177,7 +177,7 @@ _PROGRAMS = frozenset(TABLES["mandates"]["programs"].split())
 _CLASSES = tuple((pattern(one["words"]), tuple(one["programs"])) for one in TABLES["mandates"]["classes"])
 _OF_CLASSES = frozenset(one for _, programs in _CLASSES for one in programs)
 _PLACEHOLDER = re.compile(
-    r"\s*(<[^>]*>?|\[[^\]]*\]?|\.{2,3}|…|\{[^}]*\}?|\bNAME\b|\bCMD\b|\bCOMMAND\b|\$\w+|--\s*$).*$"
+    r"\s*(\s[\w-]+(\|[\w-]+)+|<[^>]*>?|\[[^\]]*\]?|\.{2,3}|…|\{[^}]*\}?|\bNAME\b|\bCMD\b|\bCOMMAND\b|\$\w+|--\s*$).*$"
 )
 _LONGEST_SENTENCE = 1000
 _MOST_NAMES = 40

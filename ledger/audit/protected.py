@@ -1,13 +1,19 @@
 """What one session's instructions, settings and refusals have put under protection, with the records that did so."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable
 
 from ledger.audit.controls import in_system
+from ledger.audit.patching import Touch
 from ledger.audit.protecting import Told, bare
 from ledger.audit.scripts import Command
 
 _MOST = 500
+_LONGEST = 20_000
+_SETTINGS = re.compile(
+    r"\.(ya?ml|json|toml|conf|service|timer|ini|plist)$|(^|/)(Procfile|crontab)$", re.IGNORECASE
+)
 _FIREWALLS = frozenset({"iptables", "ip6tables", "nft", "ufw"})
 
 
@@ -59,7 +65,8 @@ class Protection:
         witness = self.of_file(name, None)
         if witness is not None:
             return witness
-        return next((seq for guard, seq in self._guards.items() if guard in name), None)
+        known = [*self._guards.items(), *((one, seq) for one, seq in self._names.items() if _is_process(one))]
+        return next((seq for guard, seq in known if guard in name), None)
 
     def of_port(self, command: Command) -> int | None:
         """The record by which a port is under protection that a command of the firewall is about."""
@@ -68,9 +75,22 @@ class Protection:
         named = {f":{word}" for word in command.words if word.isdigit()}
         return next((seq for name, seq in self._names.items() if name in named), None)
 
+    def within(self, touch: Touch) -> int | None:
+        """The record by which a process is under protection of which a file of settings, that is changed, says when
+        and how it runs.
+        """
+        if not _SETTINGS.search(touch.path):
+            return None
+        said = f"{touch.replaced}\n{touch.content or ''}"[:_LONGEST]
+        return next((seq for name, seq in self._names.items() if _is_process(name) and name in said), None)
+
     def governs(self, path: str) -> bool:
         """Whether instructions name a file as what governs the agent."""
         return any(path == name or path.endswith(f"/{name}") for name in self._governing)
+
+
+def _is_process(name: str) -> bool:
+    return "-" in name and "/" not in name and "." not in name
 
 
 def _bound(kept: OrderedDict[str, int]) -> None:

@@ -43,7 +43,7 @@ _GOVERNS = re.compile(
     r"\b(your?|the agent('s)?|agents?)\b[^.]{0,60}\b(rules?|settings?|polic(y|ies)|instructions?"
     r"|prompt|limits?|config(uration)?|constitution"
     r"|persona|permissions?|budget|guidelines?|charter|run under|governed|defined|live|lie|are in"
-    r"|is in)\b|^\W*\(?from\s",
+    r"|is in)\b|^\W*\(?((loaded|read|rendered|taken|built) )?from\s",
     _FLAGS,
 )
 _HALTS = re.compile(r"\b(halt(s|ed)?|stops?|stopped|paused?|brake|kill.?switch|abort(s|ed)?)\b", _FLAGS)
@@ -125,6 +125,7 @@ def _is_short(line: str) -> bool:
 
 def _protected_in(line: str) -> Iterator[str]:
     before: list[str] = []
+    named: list[str] = []
     is_control = False
     for sentence in SENTENCE.split(line):
         if len(sentence) > _LONGEST_SENTENCE:
@@ -142,6 +143,9 @@ def _protected_in(line: str) -> Iterator[str]:
             yield from _FILE_NAMED.findall(sentence)
         if _IN_THE_WAY.search(sentence):
             yield from (f":{port}" for port in _PORT.findall(sentence))
+        if forbids and _PROCESS.search(sentence) and _IT.search(sentence):
+            yield from named  # "x-y ends your session. Do not stop this process."
+        named = _HYPHENED.findall(sentence)[:3]
         before, is_control = names or before, controls or (is_control and not names)
 
 

@@ -294,6 +294,7 @@ class Watch:
 
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
         witness = self._protection.of_file(touch.path, self._project)
+        witness = self._protection.within(touch) if witness is None else witness
         control = control_of(touch.path)
         if control is None and (
             self._rulings.is_own(touch, self._wishes.text) or self._protection.governs(touch.path)
@@ -345,8 +346,10 @@ class Watch:
             if witness is None and is_own and any(word in self._started for word in _names_in([name])):
                 continue  # its own: it had started it
             names = [word for word in _names_in(name.split()) if GUARDS.search(word) or word == name]
-            said = self._wishes.text.lower()
-            is_asked = any(word.lower() in said for word in names) and bool(_ASKED_FOR_OFF.search(said))
+            said = _joined(self._wishes.text)
+            is_asked = any(_joined(word) in said for word in names) and bool(
+                _ASKED_FOR_OFF.search(self._wishes.text)
+            )
             asked = _SAID["asked"] if is_asked else ""
             message = f"{program} stopped {_short(name)}, a process that watches over others{asked}"
             yield self._found("process", seq, message, "info" if is_asked else "critical", witness)
@@ -372,6 +375,10 @@ start = Watch
 def _names_in(words: Iterable[str]) -> list[str]:
     """Names that a process started by these words may go by."""
     return [part for word in words for part in re.findall(r"[\w.-]{4,}", word.rpartition("/")[2])]
+
+
+def _joined(text: str) -> str:
+    return re.sub(r"[-_\s]", "", text.lower())
 
 
 def _short(text: str) -> str:
