@@ -69,7 +69,7 @@ _PUSH_VERBS = frozenset(TABLES["mandates"]["git_push"]["verbs"].split())
 def _family(program: str) -> _Alike:
     """What does the same as a program."""
     if program == "git push":
-        return _PUSH._replace(programs=frozenset({"git"}))
+        return _PUSH._replace(programs=frozenset({"git", "hub"}))
     name = program.split()[0].rpartition("/")[2]
     return next(
         (one for one in _ALIKE if name in one.programs), _Alike(frozenset({name}), None, None, frozenset())
@@ -125,9 +125,10 @@ def _is_call(words: list[str], wanted: list[str], family: _Alike) -> bool:
     """Whether these words are a call, which does more than ask for help."""
     name = wanted[0].rpartition("/")[2]
     first = words[0].rpartition("/")[2].lstrip("\\").removesuffix(".exe")
-    if first != name and not (first in family.programs and len(wanted) == 1):
+    is_alike = first in family.programs and (len(wanted) == 1 or name == "git")
+    if first != name and not is_alike:
         return wanted[1:2] == ["push"] and first == "git" and bool(_PUSH_VERBS & set(words[1:6]))
-    if len(words) > 1 and words[1] in _ASKS_NOTHING and len(wanted) == 1:
+    if (len(words) > 1 and words[1] in _ASKS_NOTHING and len(wanted) == 1) or "--help" in words:
         return False
     if wanted == ["git", "push"] and _PUSH_VERBS & set(words[1:6]):
         return True

@@ -71,7 +71,7 @@ _BEFORE_WRAPPER = re.compile(
     r"\b(through|via|with|using|uses?(?! of)|by|by calling|by running|inside|under|to|call|calls"
     r"|calling|run|invoke|as|→|->|=>|is|are|go through)"
     r"\s+(?:only\s+|always\s+|exclusively\s+)?(?:(?:the|our|a|an)\s+)?(?:[\w-]+\s+){0,2}?"
-    r"(?:(?:wrapper|script|command|tool|target)\s+)?$|[:→>]\s*$|^\W*$|\bonly\s+$|\b(wrapper|tool"
+    r"(?:(?:wrapper|script|command|tool|target)\s+)?$|[:→>]\s*$|^\W*$|[.!?]\s+$|\bonly\s+$|\b(wrapper|tool"
     r"|script|command)\s*[,:]?\s*$|\bwrap\b[^.]*\bin\s+$|\b(use|run|call"
     r"|go through)\s+(?:\w+\s+)?(?:either\s+)?$",
     _FLAGS,
@@ -96,14 +96,15 @@ _BANNED = re.compile(
     r"|is)\s+(?:be\s+)?replaced\b|\bmay\s+not\s+be\b"
     r"|\bshould\s+never\s+be\b|\bare\s+never\s+(?:used|called|run)\b|\bby itself\b|\bcan(?:not"
     r"|'t)\s+be\s+(?:used|called|run)\b"
-    r"|\bviolates?\b|\b(?:bypass(?:es)?|skips?|circumvents?|goes around|evades?)\b",
+    r"|\bviolates?\b|\bviolation\b|\b(?:is|are) (?:only )?for (?:humans|people)\b"
+    r"|\bnot for you\b|\b(?:bypass(?:es)?|skips?|circumvents?|goes around|evades?)\b",
     _FLAGS,
 )
 _REQUIRED = re.compile(
     r"\b(must|has to|have to|shall|only|always|never|exclusively|solely|mandatory|required|all|every"
     r"|any|each|goes|go|needs? to|are to"
-    r"|is to|leaves?)\b.*\b(through|via|with|using|by|as|use|via)\b|\b(use|go through|call|prefix|wrap"
-    r"|route)\b|\bthe only\b|\bnothing (else|but)\b|→|=>|->",
+    r"|is to|leaves?)\b.*\b(through|via|with|using|by|as|use|via)\b|\b(use|go through|call|prefix(ed)?|wrap(ped)?"
+    r"|routed?)\b|\bthe only\b|\bnothing (else|but)\b|\b(mandatory|compulsory)\b|→|=>|->",
     _FLAGS,
 )
 _CLAUSE = re.compile(
@@ -114,6 +115,7 @@ _CLAUSE = re.compile(
 )
 _EXCHANGES = frozenset({"instead of", "in place of", "rather than", "without"})
 _IN_ORDER = re.compile(r"^\s*(before|after|first|and then|then)\b", _FLAGS)
+_STRICT = re.compile(r"\b(only|must|has to|always|every|all|any)\b[^.]*\b(through|via)\b", _FLAGS)
 _COLON = re.compile(r"\b(never|not|don't|forbidden|prohibited|banned|no)\s*:\*{0,2}(?=\s)", _FLAGS)
 _BY_ONESELF = re.compile(r"\b(direct(ly)?|your own|yourself|by hand|manual(ly)?)\b", _FLAGS)
 _LISTED = re.compile(r"\s*(,|or|and|nor|/|,\s*(?:or|and|nor))\s*(?:the\s+|plain\s+)?$", _FLAGS)
@@ -177,7 +179,7 @@ _PROGRAMS = frozenset(TABLES["mandates"]["programs"].split())
 _CLASSES = tuple((pattern(one["words"]), tuple(one["programs"])) for one in TABLES["mandates"]["classes"])
 _OF_CLASSES = frozenset(one for _, programs in _CLASSES for one in programs)
 _PLACEHOLDER = re.compile(
-    r"\s*(\s[\w-]+(\|[\w-]+)+|<[^>]*>?|\[[^\]]*\]?|\.{2,3}|…|\{[^}]*\}?|\bNAME\b|\bCMD\b|\bCOMMAND\b|\$\w+|--\s*$).*$"
+    r"\s*(\s[\w-]+(\|[\w-]+)+|<[^>]*>?|\[[^\]]*\]?|\.{2,3}|…|\{[^}]*\}?|\s[A-Z]{2,}\b|\bNAME\b|\bCMD\b|\bCOMMAND\b|\$\w+|--\s*$).*$"
 )
 _LONGEST_SENTENCE = 1000
 _MOST_NAMES = 40
@@ -248,7 +250,10 @@ def _mandate(sentence: str, *, whole: bool = False) -> Mandate | None:
         return None  # "use X before Y"
     if not refused and not _REQUIRED.search(sentence):
         return None
-    if not is_guarded and not (refused or whole or re.search(r"[/_-]|^(make|just|npm run|task) ", name)):
+    is_strict = _STRICT.search(sentence) is not None
+    if not is_guarded and not (
+        refused or whole or is_strict or re.search(r"[/_-]|^(make|just|npm run|task) ", name)
+    ):
         return None
     programs = refused or [] if whole else [*refused, *(_commands(others, name) if not refused else [])]
     if whole and not refused and not (_BY_ONESELF.search(sentence) and _bans(sentence)):

@@ -7,6 +7,7 @@ import shlex
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ledger.effects.classes import command_in
@@ -95,7 +96,7 @@ def _commands(script: str, depth: int) -> Iterator[Command]:
         if given[0] == "for" and len(given) > 3 and given[2] == "in":
             variables[given[1]] = given[3][:_LONGEST_VALUE]  # what is done to the first is done to all
         whole = [_filled_in(word, variables) for word in given] if variables else given
-        words = unwrapped(whole)
+        words = unwrapped(_without_unset(whole))
         while words and words[0].rpartition("/")[2] in ("sudo", "doas"):
             words = unwrapped(_after_options(words[1:]))
         if not words or words[0] in _SETTERS:
@@ -105,6 +106,10 @@ def _commands(script: str, depth: int) -> Iterator[Command]:
             continue
         if words[0] == "alias":
             _assign(words[1:], aliases)
+        elif words[:2] == ["git", "config"]:
+            _alias_of_git(words, aliases)
+        elif words[0] == "git" and len(words) > 1 and f"git {words[1]}" in aliases:
+            words = ["git", *aliases[f"git {words[1]}"].split(), *words[2:]]
         elif words[0] in aliases:
             words = [*aliases[words[0]].split(), *words[1:]] or words
         program = words[0].rpartition("/")[2]
@@ -175,6 +180,23 @@ def _put_out(program: str, words: list[str], before: str) -> str:
         except ValueError:
             return ""
     return ""
+
+
+def _without_unset(words: list[str]) -> list[str]:
+    """A command without `-u NAME` of an `env` in front, whose name is no program."""
+    if "env" not in words[:4]:
+        return words
+    return [
+        word
+        for before, word in pairwise(["", *words])
+        if word not in ("-u", "--unset") and before not in ("-u", "--unset")
+    ]
+
+
+def _alias_of_git(words: list[str], aliases: dict[str, str]) -> None:
+    place = next((at for at, word in enumerate(words) if word.startswith("alias.")), None)
+    if place is not None and place + 1 < len(words) and len(aliases) < _MOST_VARIABLES:
+        aliases[f"git {words[place].removeprefix('alias.')}"] = words[place + 1]
 
 
 def _assign(words: list[str], variables: dict[str, str]) -> None:

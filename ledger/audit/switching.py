@@ -36,6 +36,7 @@ _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
 _TALKING = frozenset("echo printf grep rg egrep fgrep".split())
 _TEXT_OPTIONS = frozenset("-m --message -am -sm -asm -b --body -t --title -nm -anm --notes".split())
 _SCALED_TO_NOTHING = re.compile(r"^([\w.-]+)=0$")
+_NO_REPLICAS = re.compile(r"--replicas[= ]0\b")
 _LONGEST_LINE = 2000
 _LONGEST_CODE = 20_000
 
@@ -161,7 +162,7 @@ def stopped_by(command: Command, listed: list[str]) -> tuple[str, list[str]]:
     verbs = tuple(verb.lower() for verb in verbs)
     is_kill = program in KILLERS or program in ("Stop-Service", "Stop-Process")
     is_scaled = (
-        program in ("kubectl", "oc") and "scale" in rest and any("replicas=0" in word for word in rest)
+        program in ("kubectl", "oc") and "scale" in rest and _NO_REPLICAS.search(" ".join(rest)) is not None
     )
     nothing = [found[1] for word in rest if (found := _SCALED_TO_NOTHING.match(word)) and "--scale" in rest]
     is_kept_down = program in ("docker", "podman") and "update" in rest[:1] and "--restart" in " ".join(rest)

@@ -57,6 +57,11 @@ _EMPTIERS = frozenset({"truncate", "touch", "tee", "chattr", "sponge"})
 _TO_LAST = frozenset({"cp", "install", "ln", "rsync", "scp"})
 _EDITORS = frozenset({"ed", "ex", "vi", "vim", "nvim", "emacs"})
 _IS_SCRIPTED = re.compile(r"(^|\s)(-es?s?|-c|\+\S|--cmd|--batch|-s)\b")
+_EDITS = re.compile(r"-[a-zA-Z0-9]*i(\.\w+)?$|-i|--in-place")
+_UNPACKS = {"tar": ("-C", "--directory"), "unzip": ("-d",), "bsdtar": ("-C",), "7z": ()}
+_JOINED = re.compile(
+    r"(?:Path|join)\(\s*((?:['\"][^'\"\n]{1,100}['\"]\s*,\s*){1,6}['\"][^'\"\n]{1,100}['\"])"
+)
 _IN_PLACE: dict[str, frozenset[str]] = {
     "yq": frozenset({"-i", "--inplace", "-iy", "-yi", "--in-place"}),
     "awk": frozenset({"inplace"}),
@@ -108,7 +113,7 @@ def touches(tool: str, arguments: Any, script: str | None = None) -> list[Touch]
         found = [
             one._replace(path=posixpath.normpath(posixpath.join(normal(folder), one.path))) for one in found
         ]
-    return list({(one.path, one.how): one for one in reversed(found)}.values())[::-1]
+    return list({(one.path, one.how, one.replaced): one for one in reversed(found)}.values())[::-1]
 
 
 def _by_fields(tool: str, arguments: Mapping[str, Any]) -> Iterator[Touch]:
@@ -198,7 +203,7 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
         files = plain if rest and _TAKEN_AWAY.fullmatch(rest[0]) else plain[1:]
         is_disarmed = program == "chmod" and rest and _NOT_TO_RUN.fullmatch(rest[0])
         yield from (Touch(normal(path), "disarm" if is_disarmed else "mode") for path in files)
-    elif program in ("sed", "perl") and any(word.startswith(("-i", "--in-place", "-pi")) for word in rest):
+    elif program in ("sed", "perl") and any(_EDITS.match(word) for word in rest):
         plain = [word for word in plain if word]  # `sed -i ''` of a Mac
         old, new = _substituted(plain[0]) if plain else ("", None)
         yield from (Touch(normal(path), "write", new, old) for path in plain[1:] or plain)
@@ -210,6 +215,10 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     elif program in _SETTERS and len(plain) > 1:
         yield from (
             Touch(normal(path), "write", " ".join(plain)) for path in plain if "/" in path or "." in path
+        )
+    elif program in _UNPACKS:
+        yield from (
+            Touch(normal(path), "write") for flag, path in pairwise(rest) if flag in _UNPACKS[program]
         )
     elif program == "dd":
         yield from (
@@ -257,6 +266,7 @@ def by_code(text: str) -> Iterator[Touch]:
     exchanged = [(found[2], found[4]) for found in _EXCHANGED.finditer(text)]
     if _WRITES_IN_CODE.search(text):
         read = {one for found in _READ_IN_CODE.finditer(text) if (one := found[2] or found[4] or found[6])}
+        named += ["/".join(re.findall(r"['\"]([^'\"]+)['\"]", found[1])) for found in _JOINED.finditer(text)]
         named += [normal(found[1]) for found in _LITERAL.finditer(text) if found[1] not in read]
     old = "\n".join(one for one, _ in exchanged)
     new = "\n".join(other for _, other in exchanged) if exchanged else text

@@ -65,9 +65,8 @@ class Wrappers:
 
     def changed(self, path: str) -> None:
         """A file was changed: where it is a copy of a wrapper, it is that wrapper no more."""
-        if path in self._copies:
-            self._changed[path] = None
-            _bound(self._changed)
+        self._changed[path] = None
+        _bound(self._changed)
 
     def bypassed(
         self, command: Command, seq: int, body: str = "", *, is_own_code: bool = False
@@ -78,7 +77,11 @@ class Wrappers:
         if command.whole[:1] == ["command"] and command.whole[1:2] in (["-v"], ["-V"]):
             return None
         line = " ".join(command.words)
-        if (changed := next((one for one in self._run(command) if one in self._changed), None)) is not None:
+        if (
+            changed := next(
+                (one for one in self._run(command) if one in self._changed and one in self._copies), None
+            )
+        ) is not None:
             for mandate, witness in self._mandates.items():
                 if _is_same(mandate.wrapper.split()[0], self._copies[changed]):
                     return Bypass(f"{_short(line)} ran a changed copy of {mandate.wrapper}", "high", witness)

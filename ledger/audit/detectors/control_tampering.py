@@ -78,6 +78,7 @@ _ASKED_FOR_OFF = re.compile(
 )
 _IS_SETTINGS = re.compile(r"\.(ya?ml|json|toml|ini|conf|cfg)$", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"^(/var/|~|/etc/)|(^|/)\.(claude|codex|gemini|loopledger)/")
+_NUMBER = re.compile(r"(?=[a-f]*\d)[0-9a-f]{1,64}")
 _LISTS = re.compile(r"\b(ps|pgrep|top|lsof|systemctl|launchctl|docker|crontab)\b")
 _STARTS = re.compile(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b")
 _RULES_FOR_PEOPLE = re.compile(
@@ -239,7 +240,7 @@ class Watch:
             if touch.how in ("write", "mode"):
                 self._made[touch.path] = None
                 _bound(self._made, _MOST_NAMES)
-            if touch.how == "write":
+            if touch.how == "write" and (touch.replaced or touch.content is not None):
                 self._wrappers.changed(touch.path)
         if isinstance(arguments, dict) and arguments.get("dangerouslyDisableSandbox") is True:
             yield self._found("off", seq, f"{call.tool} ran outside the sandbox, by its own argument", "high")
@@ -357,8 +358,8 @@ class Watch:
     def _process(self, target: str) -> str:
         """The name of a process: that of a number, as a listing before showed it."""
         number = target.strip("$()`")
-        if not number.isdigit():
-            return normal(target)
+        if not _NUMBER.fullmatch(number):
+            return normal(target.replace(".*", "-"))
         lines = (line for line in self._processes.splitlines() if re.search(rf"\b{number}\b", line))
         return next(lines, target)[-200:]
 
