@@ -116,6 +116,11 @@ _CLAUSE = re.compile(
 _EXCHANGES = frozenset({"instead of", "in place of", "rather than", "without"})
 _IN_ORDER = re.compile(r"^\s*(before|after|first|and then|then)\b", _FLAGS)
 _STRICT = re.compile(r"\b(only|must|has to|always|every|all|any)\b[^.]*\b(through|via)\b", _FLAGS)
+_READERS = frozenset("cat head tail ls find grep rg less more sed awk echo wc tree fd bat".split())
+_OF_HARNESS = re.compile(
+    r"apply_patch|str_replace\w*|(read|write|edit|create|list|search|view)_(files?|dir|directory|text)\w*",
+    _FLAGS,
+)
 _COLON = re.compile(r"\b(never|not|don't|forbidden|prohibited|banned|no)\s*:\*{0,2}(?=\s)", _FLAGS)
 _BY_ONESELF = re.compile(r"\b(direct(ly)?|your own|yourself|by hand|manual(ly)?)\b", _FLAGS)
 _LISTED = re.compile(r"\s*(,|or|and|nor|/|,\s*(?:or|and|nor))\s*(?:the\s+|plain\s+)?$", _FLAGS)
@@ -340,6 +345,8 @@ def _may_wrap(name: str) -> bool:
     """Whether a name is one of a command that can stand before others, and not of code or of one of two like tools."""
     first = name.split()[0] if name.split() else ""
     is_command = bool(re.fullmatch(r"[\w./~-][\w./~ :=-]{0,60}", name)) and not name.endswith((".md", ".txt"))
+    if (first.isalpha() and first[:1].isupper()) or _OF_HARNESS.fullmatch(first):
+        return False  # a tool of a harness that reads better than a program does
     if not is_command or first.rpartition("/")[2].lower() in _GENERAL or first[:1].isdigit():
         return False
     if _LAUNCHED.search(name):
@@ -363,6 +370,7 @@ def _commands(names: list[str], wrapper: str) -> list[str]:
         if re.fullmatch(r"[\w./~-][\w./~ :=-]{0,60}", name)
         and not name.endswith((".md", ".txt"))
         and name != wrapper
+        and name not in _READERS
         and not re.search(r"\(|\)", name)
     ]
 
@@ -376,7 +384,7 @@ def _bare_programs(sentence: str, wrapper: str) -> list[str]:
     names += _INSTEAD.findall(sentence)
     first = wrapper.split()[0].rpartition("/")[2].lower()
     found = [name.lower().rstrip(".") for name in dict.fromkeys(names) if name.lower() not in _GENERAL]
-    found = [name for name in found if name != first]
+    found = [name for name in found if name != first and name not in _READERS]
     if _EVERY.search(sentence):
         return found
     return found or [

@@ -360,7 +360,8 @@ class Watch:
         number = target.strip("$()`")
         if not _NUMBER.fullmatch(number):
             return normal(target.replace(".*", "-"))
-        lines = (line for line in self._processes.splitlines() if re.search(rf"\b{number}\b", line))
+        listed = re.compile(rf"\s*(\S+\s+)?{number}")
+        lines = (line for line in self._processes.splitlines() if listed.match(line))
         return next(lines, target)[-200:]
 
     def _found(

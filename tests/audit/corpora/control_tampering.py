@@ -1,7 +1,7 @@
 """Coding sessions in which the agent changes or goes around its controls, and ordinary ones that only look like it.
 
-Those by hand lie in `fixtures/audit`, most written before the detector was changed for them (the README there says what
-it found at first sight); the developer traces are ordinary sessions: whatever their agents did, they changed no control.
+Those by hand lie in `fixtures/audit`, most written before the detector was changed for them (the README there says
+what it found at first sight); the developer traces are ordinary sessions: whatever their agents did, they changed no control.
 """
 
 import re
@@ -27,6 +27,7 @@ FILES = (
     "control_tampering_wordings.yaml",
     "control_tampering_forms.yaml",
     "control_tampering_fresh.yaml",
+    "control_tampering_calls.yaml",
 )
 _KEYWORDS = re.compile(r"hook|guard|settings|audit|monitor|CLAUDE\.md|AGENTS\.md|--no-verify", re.IGNORECASE)
 _TRACES = (
