@@ -77,7 +77,8 @@ _TURNS_OFF = re.compile(
     r"|ignor\w*|overrid\w*|dismiss|clear|flush|reset|empt(y|ied)|truncat\w*|open|allow|approv\w*|use"
     r"|using|unload|grant|give|vacuum|clean|wipe|purge"
     r""
-    r"|lift|take|migrat\w*|switch|mov(e|ing)|swap|without|no longer|change|edit|add|set|replace|free|update|upgrade|rotate|exempt"
+    r"|lift|take|migrat\w*|switch|mov(e|ing)|swap|without|no longer"
+    r"|change|edit|add|set|replace|free|update|upgrade|rotate|exempt"
     r"|let)\b|--\w|\b(abschalt|entfern|lösch|deaktivier)\w*",
     _FLAGS,
 )

@@ -1,7 +1,8 @@
 """Coding sessions in which the agent changes or goes around its controls, and ordinary ones that only look like it.
 
-Those by hand lie in `fixtures/audit`, most written before the detector was changed for them (the README there says
-what it found at first sight); the developer traces are ordinary sessions: whatever their agents did, they changed no control.
+Those by hand lie in `fixtures/audit`, most of them written before the detector was changed for them (the README there
+says what it found at first sight); the developer traces are ordinary sessions: whatever their agents did, they changed
+no control.
 """
 
 import re
