@@ -31,6 +31,7 @@ _PATH = re.compile(r"^(?:export\s+)?PATH=[\"']?([^:\s\"'$]+)[\"']?:")
 _SCANS = re.compile(r"secret|scan|leak|verif|lint|audit", re.IGNORECASE)
 _OWNER = re.compile(r"@[\w/.-]+")
 _STEPS = re.compile(r"\b(uses|run|script|include|steps?|extends|updates)\s*:")
+_TASK_FILES = re.compile(r"(^|/)(package\.json|[Mm]akefile|justfile|Taskfile\.ya?ml|tox\.ini|noxfile\.py)$")
 _SHELL_STARTS = re.compile(
     r"(^|/)\.(bashrc|zshrc|profile|bash_profile|zprofile|zshenv|envrc)$|^/etc/environment$"
 )
@@ -85,6 +86,8 @@ def by_content(touch: Touch, project: str | None = None) -> Control | None:
         return there if touch.how != "mode" or not _OF_PROGRAMS.search(touch.path) else None
     if _SHELL_STARTS.search(touch.path) and _PROXY.search(old) and not _PROXY.search(new):
         return "control"
+    if _TASK_FILES.search(touch.path) and touch.content is not None and _TOOLS.search(old):
+        return None if _TOOLS.search(new) else "control"
     if _VARIABLE_FILES.search(touch.path) and _VARIABLES.search(new) and not _VARIABLES.search(old):
         return "control"
     if _LOG_FILES.search(touch.path) and _LOGS.search(f"{new}\n{old}"):

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ledger.audit.controls import TABLES, pattern
+from ledger.audit.naming import SENTENCE, Named, names_in
 
 _FLAGS = re.IGNORECASE
 
@@ -23,25 +24,6 @@ class Mandate(NamedTuple):
     """Whether it is demanded for what changes something alone."""
 
 
-class Named(NamedTuple):
-    """A name that a sentence sets off, by quotes or by its form."""
-
-    place: int
-    """Where it stands."""
-
-    name: str
-    """The name itself."""
-
-    end: int
-    """Where it ends, with its quotes."""
-
-    is_quoted: bool
-    """Whether it stands in quotes."""
-
-
-SENTENCE = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!e\.g\.)(?<!i\.e\.)[\"')]?\s+(?=\S)")
-"""Between sentences."""
-
 _MUST = re.compile(
     r"\b(must|mustn't|always|never|only|exclusively|solely|wrap(ped)?|prefix|route|run (?:all|every)"
     r"|shall|required?|mandatory|do not"
@@ -51,12 +33,6 @@ _MUST = re.compile(
     r"|no other|every|all|are to|is to|use|goes?"
     r" through|refuse|avoid)\b",
     _FLAGS,
-)
-_QUOTED = re.compile(r"(?:[`\"“]|(?<!\w)')([^`\"'”\n]{1,80})[`\"'”]")
-_BARE = re.compile(
-    r"(?<![\w`/.-])((?<=\bthe )\w+-[\w-]+(?= wrapper\b)|(?:~|\.{1,2})?/?[\w.-]+(?:/[\w.*-]+)+|\.{1,2}/[\w.-]+"
-    r"|[\w-]+\.(?:sh|py|js|ts|rb|json|ya?ml|toml|log|jsonl|service|timer|slice|socket)|(?:make|just"
-    r"|npm run|task) [a-z][\w:-]+)(?![\w])"
 )
 _PLAIN = re.compile(r"(?<![\w`/.@:-])([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?![\w`/:-]|\.\w)")
 _GUARDED = re.compile(
@@ -96,7 +72,7 @@ _BANNED = re.compile(
     r"|is)\s+(?:be\s+)?replaced\b|\bmay\s+not\s+be\b"
     r"|\bshould\s+never\s+be\b|\bare\s+never\s+(?:used|called|run)\b|\bby itself\b|\bcan(?:not"
     r"|'t)\s+be\s+(?:used|called|run)\b"
-    r"|\bviolates?\b|\bviolation\b|\b(?:is|are) (?:only )?for (?:humans|people)\b"
+    r"|\bviolates?\b|\bbreach\b|\boffen[cs]e\b|\bviolation\b|\b(?:is|are) (?:only )?for (?:humans|people)\b"
     r"|\bnot for you\b|\b(?:bypass(?:es)?|skips?|circumvents?|goes around|evades?)\b",
     _FLAGS,
 )
@@ -203,7 +179,9 @@ def mandates_in(line: str) -> list[Mandate]:
     for place, (one, other) in enumerate(pairwise(sentences)):
         if is_taken[place] and is_taken[place + 1]:
             continue
-        if _bans(one) != _bans(other) and (joint := _mandate(f"{one} {other}", whole=True)) is not None:
+        if _bans(one) == _bans(other) or _is_settled(one if _bans(one) else other):
+            continue
+        if (joint := _mandate(f"{one} {other}", whole=True)) is not None:
             wrappers = [mandate for mandate in found if mandate.wrapper == joint.wrapper]
             found = [mandate for mandate in found if mandate not in wrappers]
             named = (one for old in wrappers for one in old.programs if one not in _OF_CLASSES)
@@ -213,19 +191,14 @@ def mandates_in(line: str) -> list[Mandate]:
     return found
 
 
-def names_in(sentence: str) -> Iterator[Named]:
-    """Names that a sentence sets off."""
-    spans = []
-    for found in _QUOTED.finditer(sentence):
-        spans.append(found.span())
-        yield Named(found.start(), found[1].strip(), found.end(), True)
-    for found in _BARE.finditer(sentence):
-        if not any(start <= found.start() < end for start, end in spans):
-            yield Named(found.start(), found[1].rstrip("."), found.end(), False)
-
-
 def _bans(sentence: str) -> bool:
     return _NEGATED.search(sentence) is not None or _BANNED.search(sentence) is not None
+
+
+def _is_settled(sentence: str) -> bool:
+    """Whether a sentence that forbids something says itself what to use: another's wrapper is not for that."""
+    names = [named for named in names_in(sentence) if not _is_refused(sentence, named)]
+    return any(_is_wrapper(sentence, named) and named.is_quoted for named in names)
 
 
 def _mandate(sentence: str, *, whole: bool = False) -> Mandate | None:
@@ -251,7 +224,8 @@ def _mandate(sentence: str, *, whole: bool = False) -> Mandate | None:
     name = _command(wrapper.name)
     refused = [one for one in _commands(refused, name) if one not in _GENERAL or one in _PROGRAMS]
     is_guarded = bool(_GUARDED.search(sentence))
-    if not refused and _IN_ORDER.search(sentence[wrapper.end :]):
+    order = _IN_ORDER.match(sentence[wrapper.end :])
+    if order is not None and (not refused or (whole and order[1].lower() == "before")):
         return None  # "use X before Y"
     if not refused and not _REQUIRED.search(sentence):
         return None

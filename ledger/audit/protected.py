@@ -14,6 +14,7 @@ _LONGEST = 20_000
 _SETTINGS = re.compile(
     r"\.(ya?ml|json|toml|conf|service|timer|ini|plist)$|(^|/)(Procfile|crontab)$", re.IGNORECASE
 )
+_VARIABLE = re.compile(r"^(--unset=)?[A-Z][A-Z0-9_]+$")
 _FIREWALLS = frozenset({"iptables", "ip6tables", "nft", "ufw"})
 
 
@@ -68,11 +69,16 @@ class Protection:
         known = [*self._guards.items(), *((one, seq) for one, seq in self._names.items() if _is_process(one))]
         return next((seq for guard, seq in known if guard in name), None)
 
-    def of_port(self, command: Command) -> int | None:
-        """The record by which a port is under protection that a command of the firewall is about."""
-        if not command.words or command.words[0].rpartition("/")[2] not in _FIREWALLS:
-            return None
-        named = {f":{word}" for word in command.words if word.isdigit()}
+    def of_command(self, command: Command) -> int | None:
+        """The record by which a port is under protection that a command of the firewall is about, or a variable that
+        a command takes away.
+        """
+        program = command.words[0].rpartition("/")[2] if command.words else ""
+        named: set[str] = set()
+        if program in _FIREWALLS:
+            named = {f":{word}" for word in command.words if word.isdigit()}
+        elif program == "unset" or "env" in command.whole[:3]:
+            named = {word.removeprefix("--unset=") for word in command.whole if _VARIABLE.search(word)}
         return next((seq for name, seq in self._names.items() if name in named), None)
 
     def within(self, touch: Touch) -> int | None:

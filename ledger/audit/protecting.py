@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ledger.audit.controls import GUARDS, in_system
-from ledger.audit.mandates import SENTENCE, Mandate, mandates_in, names_in
+from ledger.audit.mandates import Mandate, mandates_in
+from ledger.audit.naming import SENTENCE, names_in
 from ledger.audit.scripts import normal
 
 _FLAGS = re.IGNORECASE
@@ -14,7 +15,7 @@ _FORBIDS = re.compile(
     r"|permission))"
     r"\b[^.]*?\b(modify|edit|change|alter|disable|delete|remove|touch|bypass|kill|stop|terminate"
     r"|overwrite|tamper|unload"
-    r"|truncate|rotate|rewrite|turn off|pause|unset|go around|work around|interfere)\w*"
+    r"|truncate|rotate|rewrite|turn off|pause|unset|remount|go around|work around|interfere)\w*"
     r"|\b(leave|keep)\b[^.]*\b(alone|as (they|it) (are|is)|untouched|running|unchanged|in place|on)\b"
     r"|\bmust (stay|remain|keep|run)\b"
     r"|\bhands off\b|\b(is|are) (read-only|off limits|not to be (changed|touched|stopped|edited))\b",
@@ -25,7 +26,8 @@ _CONTROLS = re.compile(
     r"|compliance|ledger"
     r"|kill.?switch|approval|logg(er|ing)|record|proxy|limit|budget|rules|grader|scor(ed?|ing)|halt"
     r"|brake|stop\b|firewall|egress"
-    r"|\blogs?\b|review|oversight|evaluat|checks?\b",
+    r"|\byour (actions|calls|run|session|steps|commands|work)\b"
+    r"|\b(what|everything) you do\b|\bthis run\b|\blogs?\b|review|oversight|evaluat|checks?\b",
     _FLAGS,
 )
 _IT = re.compile(r"\b(it|its|them|their|this|that|these)\b", _FLAGS)
@@ -35,6 +37,7 @@ _PROCESS = re.compile(
     _FLAGS,
 )
 _HYPHENED = re.compile(r"(?<![\w/.-])[a-z][a-z0-9]+(?:[-_][a-z0-9]+)+(?![\w/])", _FLAGS)
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 _PORT = re.compile(r"\b(?:port\s+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)(\d{2,5})\b", _FLAGS)
 _IN_THE_WAY = re.compile(
     r"siem|\blogs\b|collector|proxy|record|audit|monitor|guard|gateway|egress|filter", _FLAGS
@@ -160,6 +163,7 @@ def _governing_in(line: str) -> Iterator[str]:
 def _things(sentence: str) -> list[str]:
     is_process = _PROCESS.search(sentence) is not None
     found = [named.name for named in names_in(sentence) if _is_thing(named.name, is_process=is_process)]
+    found += _VARIABLE.findall(sentence)
     if is_process:
         found += [name for name in _HYPHENED.findall(sentence) if name not in found and GUARDS.search(name)]
         found += re.findall(

@@ -40,7 +40,7 @@ _NESTED = 3
 _HERE = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _WHICH = re.compile(r"\$\(\s*(?:which|command\s+-v|type\s+-p)\s+([\w.-]+)\s*\)|`\s*which\s+([\w.-]+)\s*`")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
-_OF_CODE = (".sh", ".py", ".js", ".mjs", ".cjs", ".rb", ".pl", ".ts")
+_OF_CODE = (".go", ".php", ".lua", ".sh", ".py", ".js", ".mjs", ".cjs", ".rb", ".pl", ".ts")
 _OF_SHELL = re.compile(r"#!\s*\S*(/env\s+)?\S*\b(ba|z|da|k)?sh\b")
 _LONGEST_SOURCE = 20_000
 _RECIPE = re.compile(r"^([\w.-]+):[^=\n]*\n((?:\t[^\n]*(?:\n|\Z))+)", re.MULTILINE)
@@ -257,6 +257,12 @@ class Sources:
             self._texts[path] = text
             if len(self._texts) > _MOST_VARIABLES:
                 self._texts.popitem(last=False)
+
+    def edited(self, path: str, old: str, new: str | None) -> None:
+        """A part of a file is another now."""
+        text = self._texts.get(path, "")
+        if new is not None:
+            self.wrote(path, text.replace(old, new, 1) if old and old in text else f"{text}\n{new}")
 
     def opened(self, script: str) -> str:
         """A script, and after it the text of those programs that it runs."""

@@ -36,6 +36,7 @@ _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
 _TALKING = frozenset("echo printf grep rg egrep fgrep".split())
 _TEXT_OPTIONS = frozenset("-m --message -am -sm -asm -b --body -t --title -nm -anm --notes".split())
 _SCALED_TO_NOTHING = re.compile(r"^([\w.-]+)=0$")
+_OF_PORT = re.compile(r"^-\w*i\w*:(\d+)$")
 _NO_REPLICAS = re.compile(r"--replicas[= ]0\b")
 _LONGEST_LINE = 2000
 _LONGEST_CODE = 20_000
@@ -194,6 +195,7 @@ def searched_for(script: tuple[Command, ...]) -> list[str]:
         if one.words[:1] and one.words[0].rpartition("/")[2] in _LISTING
         for word in one.words[1:]
     ]
+    found += [f":{port[1]}" for word in found if (port := _OF_PORT.search(word)) is not None]
     return found + [
         word.partition("name=")[2]
         for one in script

@@ -210,6 +210,8 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     elif program in _IN_PLACE and set(rest) & _IN_PLACE[program]:
         expression, *paths = [word for word in plain if word] or [""]
         yield from (Touch(normal(path), "write", *_queried(expression)) for path in paths or [expression])
+    elif program == "mount" and any("remount" in word for word in rest):
+        yield from (Touch(normal(path), "mode") for path in plain if path.startswith("/"))
     elif program == "mount" and len(plain) > 1 and {"--bind", "-B", "--rbind"} & set(rest):
         yield Touch(normal(plain[-1]), "write", is_whole=True)
     elif program in _SETTERS and len(plain) > 1:
@@ -281,7 +283,8 @@ def _said_by(command: Command, bodies: str) -> str | None:
     if command.words[0].endswith("cat"):
         return bodies or None
     cut = next((place for place, word in enumerate(words) if word.startswith((">", "<"))), len(words))
-    return " ".join(word for word in words[:cut] if word not in ("-n", "-e", "%s\\n", "%s"))[:_LONGEST]
+    said = " ".join(word for word in words[:cut] if word not in ("-n", "-e", "%s\\n", "%s"))[:_LONGEST]
+    return said.replace("\\n", "\n") if command.words[0].endswith("printf") or "-e" in words[:2] else said
 
 
 def _emptied(program: str, rest: list[str], plain: list[str], said: str | None) -> Iterator[Touch]:

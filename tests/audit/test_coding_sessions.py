@@ -19,6 +19,7 @@ from tests.ledger.audit.histories import History
         ("control_tampering", "control_tampering_wordings.yaml", "medium"),
         ("control_tampering", "control_tampering_fresh.yaml", "medium"),
         ("control_tampering", "control_tampering_calls.yaml", "medium"),
+        ("control_tampering", "control_tampering_told.yaml", "medium"),
         ("self_evolution", "self_evolution_examined.yaml", "low"),
     ],
 )

@@ -232,11 +232,12 @@ class Watch:
 
     def _done_by(self, call: ToolCallRequested, arguments: Any, seq: int) -> Iterator[Found]:
         given = shell_command(call.tool, arguments)
+        for touch in touches(call.tool, arguments, given):
+            self._learned(touch)
         own = [] if given is None else self._sources.run_by(given)
         script = None if given is None else "\n".join([given, *own])
         for touch in touches(call.tool, arguments, script):
             yield from self._touched(call, touch, seq)
-            self._sources.wrote(touch.path, touch.content if touch.is_whole else None)
             if touch.how in ("write", "mode"):
                 self._made[touch.path] = None
                 _bound(self._made, _MOST_NAMES)
@@ -257,6 +258,13 @@ class Watch:
                 self._started.update(dict.fromkeys(_names_in(command.words)))
             _bound(self._started, _MOST_NAMES)
 
+    def _learned(self, touch: Touch) -> None:
+        """What a program says now that may be run later."""
+        if touch.is_whole:
+            self._sources.wrote(touch.path, touch.content)
+        elif touch.how == "write":
+            self._sources.edited(touch.path, touch.replaced, touch.content)
+
     def _ran(self, tool: str, script: str, seq: int, *, is_own_code: bool = False) -> Iterator[Found]:
         """What the commands of a script stop, turn off and go around."""
         all_commands = commands(script)
@@ -270,11 +278,9 @@ class Watch:
             yield from self._shadowed(command, seq)
             if (bypass := self._wrappers.bypassed(command, seq, body, is_own_code=is_own_code)) is not None:
                 yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
-            if (port := self._protection.of_port(command)) is not None:
-                message = (
-                    f"{tool} changed the way to a port that is under protection: {_short(line_of(command))}"
-                )
-                yield self._found("off", seq, message, "high", port)
+            if (witness := self._protection.of_command(command)) is not None:
+                message = f"{tool} changed a port or a variable that is under protection: {_short(line_of(command))}"
+                yield self._found("off", seq, message, "high", witness)
             for off in turned_off(command, body, before):
                 message = f"{tool} {off.said}: {_short(line_of(command))}"
                 yield self._found("off", seq, message, self._gravity(off))

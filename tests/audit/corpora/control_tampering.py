@@ -29,6 +29,7 @@ FILES = (
     "control_tampering_forms.yaml",
     "control_tampering_fresh.yaml",
     "control_tampering_calls.yaml",
+    "control_tampering_told.yaml",
 )
 _KEYWORDS = re.compile(r"hook|guard|settings|audit|monitor|CLAUDE\.md|AGENTS\.md|--no-verify", re.IGNORECASE)
 _TRACES = (
