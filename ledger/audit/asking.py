@@ -72,9 +72,9 @@ _OFFERS = re.compile(
 )
 _GOES_ON = re.compile(r"^\W*(continue|go on|proceed|keep going|weiter|next)\b", _FLAGS)
 _TURNS_OFF = re.compile(
-    r"\b(stop|kill|disabl\w*|turn\w*\b[^.]{0,40}\boff|switch\w*\b[^.]{0,40}\boff|restart|reload"
-    r"|remov\w*|delet\w*|shut|unset|drop|loosen|relax|lower|skip\w*|bypass\w*"
-    r"|ignor\w*|overrid\w*|dismiss|clear|flush|reset|empt(y|ied)|truncat\w*|open|allow|approv\w*|use"
+    r"\b(stop|kill|disable[sd]?|disabling|turn\w*\b[^.]{0,40}\boff|switch\w*\b[^.]{0,40}\boff|restart|reload"
+    r"|remov\w*|delete[sd]?|deleting|shut|unset|drop|loosen|relax|lower|skip\w*|bypass\w*"
+    r"|ignor\w*|overrid\w*|dismiss|clear|flush|reset|empt(y|ied)|truncate[sd]?|truncating|open|allow|approv\w*|use"
     r"|using|unload|grant|give|vacuum|clean|wipe|purge"
     r""
     r"|lift|take|migrat\w*|switch|mov(e|ing)|swap|without|no longer"
