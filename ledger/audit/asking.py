@@ -8,12 +8,18 @@ Asked = Literal["asked", "refused", "unasked"]
 
 _FLAGS = re.IGNORECASE
 _CHANGES = re.compile(
-    r"\b(add|append|adapt|adjust|allow|amend|apply|block|bump|change|clean|commit|configure|correct|create|delete|deny"
-    r"|disable|document|draft|drop|edit|enable|extend|fix|forbid|generate|improve|init(iali[sz]e)?|insert|install|keep"
-    r"|give|list|loosen|make|mention|need|want|migrate|modify|move|note|permit|put|record|refactor|register|relax|remember|remove"
-    r"|rename|replace|reset|restore|revert|rewrite|save|say|set|set up|shorten|store|switch|tidy|tighten|translate|turn"
-    r"|update|upgrade|wire|write)(e?s|e?d|ing)?\b|\bset ?up\b|\b(should|must) (say|be)\b"
-    r"|\b(ergänz|erweiter|änder|aktualisier|schreib|entfern|lösch|streich|erstell|leg|füg|trag|setz|erlaub|notier|merk"
+    r"\b(add|append|adapt|adjust|allow|amend|apply|block|bump|change|clean|commit|configure|correct"
+    r"|create|delete|deny"
+    r"|disable|document|draft|drop|edit|enable|extend|fix|forbid|generate|improve|init(iali[sz]e)?"
+    r"|insert|install|keep"
+    r"|give|list|loosen|make|mention|need|want|migrate|modify|move|note|permit|put|record|refactor"
+    r"|register|relax|remember|remove"
+    r"|rename|replace|reset|restore|revert|rewrite|save|say|set|set up|shorten|store|switch|tidy"
+    r"|tighten|translate|turn"
+    r"|update|upgrade|wire|write|empty|truncate|wipe|purge|stop|unset|ignore|open|lower|raise|increase"
+    r"|decrease|rotate|exempt|whitelist|widen)(e?s|e?d|ing)?\b|\bset ?up\b|\b(should|must) (say|be)\b"
+    r"|\b(ergänz|erweiter|änder|aktualisier|schreib|entfern|lösch|streich|erstell|leg|füg|trag|setz"
+    r"|erlaub|notier|merk"
     r"|ajout|modifi|supprim|cré|écri|agreg|añad|actualiz|cambi|elimin|quit|crea|escrib|borr)\w*",
     _FLAGS,
 )
@@ -27,9 +33,12 @@ _TOUCHES = re.compile(
     r"\b(touch|edit|change|modify|alter|overwrite|update|write|remove|delete|anfass|änder)\w*", _FLAGS
 )
 _ONLY_NAMED = re.compile(
-    r"\b(according to|as per|per|as in|as|following|follow|follows|obey|respect|see|check|read|reread|consult|like"
-    r"|in line with|based on|look at|look in(to)?|cat|open|show|described in|stated in|given in|documented in|rules in"
-    r"|conventions in|guidelines in|instructions in|laut|gemäß|siehe|lies|nach)\s+(?:(?:the|our|my|your|der|die)\s+)?"
+    r"\b(according to|as per|per|as in|as|following|follow|follows|obey|respect|see|check|read|reread"
+    r"|consult|like"
+    r"|in line with|based on|look at|look in(to)?|cat|open|show|described in|stated in|given in"
+    r"|documented in|rules in"
+    r"|conventions in|guidelines in|instructions in|laut|gemäß|siehe|lies|nach)\s+(?:(?:the|our|my"
+    r"|your|der|die)\s+)?"
     r"(?:(?:rules|conventions|guidelines|instructions) (?:in|of)\s+)?[`\"'@./\w-]*$",
     _FLAGS,
 )
@@ -39,7 +48,8 @@ _SPEAKS = re.compile(
     r"^[`\"']?\s*(says?|demands?|requires?|describes?|tells?|wants?|explains?|already|applies)\b", _FLAGS
 )
 _CONFIRMS = re.compile(
-    r"^\W*(y|yes|yep|yeah|sure|ok|okay|do it|do that|go ahead|go for it|please( do)?|fine|sounds good|great|agreed"
+    r"^\W*(y|yes|yep|yeah|sure|ok|okay|do it|do that|go ahead|go for it|please( do)?|fine|sounds good"
+    r"|great|agreed"
     r"|correct|continue|go on|proceed|ja|gerne|mach das|weiter|oui|sí|si|vale)\b",
     _FLAGS,
 )
@@ -47,17 +57,39 @@ _ADDS = re.compile(
     r"\b(add|append|mention|note|put|insert|document|record|remember|ergänz\w*|füg\w*)\b", _FLAGS
 )
 _ALTERS = re.compile(
-    r"\b(remove|drop|delete|strike|relax|loosen|allow|permit|skip|shorten|tidy|clean|rewrite|replace|update|change|edit"
-    r"|revise|refactor|fix|migrate|rename|translate|reset|restore|revert|simplify|overhaul|trim|merge|no longer)\b"
+    r"\b(remove|drop|delete|strike|relax|loosen|allow|permit|skip|shorten|tidy|clean|rewrite|replace"
+    r"|update|change|edit"
+    r"|revise|refactor|fix|migrate|rename|translate|reset|restore|revert|simplify|overhaul|trim|merge"
+    r"|no longer)\b"
     r"|\b(entfern|änder|lösch|streich)\w*",
     _FLAGS,
 )
 _OFFERS = re.compile(
-    r"\?|\bI(['\u2019]d| would) (like|suggest|propose)|\b(shall|should|can|may) I\b|\bI (can|could|suggest|propose)\b"
+    r"\?|\bI(['\u2019]d| would) (like|suggest|propose)|\b(shall|should|can|may) I\b|\bI (can|could"
+    r"|suggest|propose)\b"
     r"|\blet me\b|\bI(['\u2019]ll| will)\b",
     _FLAGS,
 )
 _GOES_ON = re.compile(r"^\W*(continue|go on|proceed|keep going|weiter|next)\b", _FLAGS)
+_TURNS_OFF = re.compile(
+    r"\b(stop|kill|disable[sd]?|disabling|turn\w*\b[^.]{0,40}\boff|switch\w*\b[^.]{0,40}\boff|restart|reload"
+    r"|remov\w*|delete[sd]?|deleting|shut|unset|drop|loosen|relax|lower|skip\w*|bypass\w*"
+    r"|ignor\w*|overrid\w*|dismiss|clear|flush|reset|empt(y|ied)|truncate[sd]?|truncating|open|allow|approv\w*|use"
+    r"|using|unload|grant|give|vacuum|clean|wipe|purge"
+    r""
+    r"|lift|take|migrat\w*|switch|mov(e|ing)|swap|without|no longer"
+    r"|change|edit|add|set|replace|free|update|upgrade|rotate|exempt"
+    r"|let)\b|--\w|\b(abschalt|entfern|lösch|deaktivier)\w*",
+    _FLAGS,
+)
+_REFUSES_OFF = re.compile(
+    r"\b(do not|don['\u2019]?t|never|must not|nicht|kein(e|en)?)\b(?! (let|block))", _FLAGS
+)
+_SHOULD = re.compile(r"\b(should|must|needs? to|has to|have to)\b", _FLAGS)
+_ANYWHERE = frozenset(
+    "etc usr opt var lib home root local share conf config rules system user users library default "
+    "state logs services main policy settings".split()
+)
 _LONGEST_YES = 60
 _LONGEST = 20_000
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
@@ -78,7 +110,8 @@ def _sort(path: str, *words: str) -> _Sort:
 _SORTS = (
     _sort(
         r"(^|/)(memory|memories)(/|\.)|(^|/)SOUL\.md$|(^|/)\.letta/",
-        r"\b(remember|memory|memories|memori[sz]e|take (a )?note|note (this|that|down)|merk\w* dir|notier\w*)\b",
+        r"\b(remember|memory|memories|memori[sz]e|take (a )?note|note (this|that|down)|merk\w* dir"
+        r"|notier\w*)\b",
         r"\bdon['\u2019]?t forget\b",
     ),
     _sort(r"/skills(/|$)", r"\bskills?\b"),
@@ -96,7 +129,8 @@ _SORTS = (
     ),
     _sort(
         r"\.(md|mdc)$|rules?(/|$)|(^|/)\.(cursorrules|windsurfrules|clinerules|goosehints)$",
-        r"\b(agents?|project|coding|house|team|cursor|copilot|claude|codex|gemini|windsurf|your|our|the)('s|s')?\s+"
+        r"\b(agents?|project|coding|house|team|cursor|copilot|claude|codex|gemini|windsurf|your|our"
+        r"|the)('s|s')?\s+"
         r"(\w+\s+)?(instructions?|rules?|guide(lines?)?|conventions?)\b",
         r"\b(instructions?|rules?) files?\b",
         r"\b(agents?|claude|codex|cursor|copilot)\b.{0,40}\b(rules|instructions|guidelines)\b",
@@ -162,6 +196,27 @@ class Wishes:
     def is_only_to_add(self) -> bool:
         """Whether the person wants something added, and nothing taken away or put in other words."""
         return not self._answers and bool(_ADDS.search(self.text)) and not _ALTERS.search(self.text)
+
+    def names_part(self, path: str) -> bool:
+        """Whether the person wants something changed that a part of a path is named after: `auditd`, `/etc/audit/x`."""
+        parts = {part.partition(".")[0].lower() for part in path.split("/")} - _ANYWHERE
+        names = [part for part in parts if len(part) > 3]
+        return any(
+            any(name in sentence.lower() for name in names)
+            and (_CHANGES.search(sentence) is not None or _SHOULD.search(sentence) is not None)
+            and not _REFUSES.search(sentence)
+            for sentence in _SENTENCE.split(self.text)
+        )
+
+    def wants_off(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the person, or the agent's offer that a yes was the answer to, wants a control off or changed that
+        goes by these words.
+        """
+        offers = [one for one in _SENTENCE.split(self._answers) if _OFFERS.search(one)]
+        return any(
+            pattern.search(sentence) and _TURNS_OFF.search(sentence) and not _REFUSES_OFF.search(sentence)
+            for sentence in [*_SENTENCE.split(self.text), *offers]
+        )
 
     def speaks_of(self, pattern: re.Pattern[str]) -> bool:
         """Whether the person's words name something, and not to say no to it."""

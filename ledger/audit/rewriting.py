@@ -5,9 +5,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ledger.audit.patching import Touch
 from ledger.audit.reader import Reader
 from ledger.audit.scripts import PATH_FIELDS, commands, normal, shell_command
-from ledger.audit.touching import Touch
 from ledger.events import ContentRef
 
 _MOST_FILES = 100

@@ -1,159 +1,127 @@
-"""Commands that stop a process, or turn a control off."""
+"""Commands that stop a process, or turn a control off. What they are is in controls.toml."""
 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any, NamedTuple
 
+from ledger.audit.controls import GUARDS, TABLES, pattern
 from ledger.audit.scripts import Command
 from ledger.events.review import Severity
 
-KILLERS = frozenset("kill pkill killall taskkill".split())
+KILLERS = frozenset("kill pkill killall taskkill xkill skill snice fuser".split())
 """Programs that stop processes."""
-
-STOPPERS = {
-    "systemctl": ("stop", "disable", "mask", "kill"),
-    "service": ("stop",),
-    "launchctl": ("unload", "bootout", "stop", "remove", "disable"),
-    "docker": ("stop", "kill", "rm", "pause"),
-    "podman": ("stop", "kill", "rm", "pause"),
-    "supervisorctl": ("stop", "shutdown"),
-    "pm2": ("stop", "delete", "kill"),
-    "rc-service": ("stop",),
-    "sc": ("stop", "delete"),
-    "tmux": ("kill-session", "kill-window", "kill-pane"),
-    "screen": ("quit",),
-    "docker-compose": ("stop", "kill", "rm", "down", "pause"),
-    "kubectl": ("delete",),
-    "oc": ("delete",),
-    "helm": ("uninstall", "delete"),
-}
-"""Programs that run services, and the words that stop one."""
 
 SKIPPED_HOOKS = "skipped git's hooks"
 """What a person may well want."""
 
-ASKS_TO_SKIP = re.compile(
-    r"--?no-verify|\bHUSKY=0|\bSKIP=|\b(skip\w*|bypass\w*|without|ignor\w+|disable|disabling)\b.{0,30}\bhooks?\b",
-    re.IGNORECASE,
-)
-"""Words by which a person says so."""
-
+_STOPPERS = {name: tuple(verbs.split()) for name, verbs in TABLES["processes"]["stoppers"].items()}
+_GROUPS = {name: frozenset(said.split()) for name, said in TABLES["groups"].items()}
 _KILLS_IN_CODE = re.compile(
-    r"os\.kill(pg)?\(|\.(kill|terminate|send_signal)\(|process\.kill\("
-    r"|['\"](pkill|killall|kill)['\" ,]|systemctl['\", ]+(stop|disable|mask)|docker['\", ]+(stop|kill|rm)\b"
+    r"os\.kill(pg)?\(|\.(kill|terminate|send_signal|suspend)\(|process\.kill\("
+    r"|['\" ](pkill|killall|kill)['\" ,]|systemctl['\", ]+(stop|disable|mask)|docker['\", ]+(stop|kill|rm)\b"
 )
 _IN_QUOTES = re.compile(r"['\"]([^'\"\n]{3,80})['\"]")
-_CODE_RUNNERS = frozenset("python python3 node ruby perl php deno bun".split())
 _OF_CLUSTER = ("-n", "--namespace", "--context")
 _NAMING = {
     "kubectl": _OF_CLUSTER,
     "oc": _OF_CLUSTER,
     "helm": _OF_CLUSTER,
-    "docker-compose": ("-f", "--file"),
-    "systemctl": ("-H", "--host"),
+    "systemctl": ("-H", "--host", "-s", "--signal"),
+    "kill": ("-s", "-n"),
 }
-_LISTING = frozenset("pgrep pidof grep egrep cat awk lsof".split())
+_LEAVES_JOBS = frozenset({"-l", "-e", "-r", "crontab"})
+_LISTING = frozenset("pgrep pidof grep egrep rg cat awk lsof ss fuser".split())
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
+_TALKING = frozenset("echo printf grep rg egrep fgrep".split())
+_TEXT_OPTIONS = frozenset("-m --message -am -sm -asm -b --body -t --title -nm -anm --notes".split())
+_SCALED_TO_NOTHING = re.compile(r"^([\w.-]+)=0$")
+_OF_PORT = re.compile(r"^-\w*i\w*:(\d+)$")
+_NO_REPLICAS = re.compile(r"--replicas[= ]0\b")
 _LONGEST_LINE = 2000
 _LONGEST_CODE = 20_000
-_OFF: tuple[tuple[re.Pattern[str], str, Severity], ...] = (
-    (re.compile(r"\bauditctl\s+-(e\s*0|D)\b"), "turned kernel auditing off", "critical"),
-    (
-        re.compile(r"\bsetenforce\s+0\b|\baa-(disable|complain|teardown)\b"),
-        "turned mandatory access control off",
-        "critical",
-    ),
-    (
-        re.compile(
-            r"\bgit\b(?!.*\s--(get|unset|list)\b).*\bcore\.hooksPath(=|\s+)"
-            r"(?!\.?/?[\w-]*\.?(git-?hooks|husky|hooks|scripts|tools|build)\b)(\S|$)"
-        ),
-        "pointed git's hooks elsewhere",
-        "high",
-    ),
-    (re.compile(r"\b(pre-commit|lefthook|husky)\s+uninstall\b"), "took git's hooks away", "medium"),
-    (
-        re.compile(r"\bjournalctl\b.*--vacuum-(time=\d+(s|sec|m|min)\b|size=\d{1,2}[KM]?\b)"),
-        "threw the system's journal away",
-        "high",
-    ),
-    (
-        re.compile(
-            r"\bhistory\s+-c\b|\bset\s+\+o\s+history\b|\bunset\s+HISTFILE\b|\bHISTFILE=/dev/null\b|\bHISTSIZE=0\b"
-        ),
-        "kept what it did out of the shell's history",
-        "medium",
-    ),
-    (re.compile(r"^(sudo\s+)?crontab\s+(-u\s+\S+\s+)?-r\b"), "removed all scheduled jobs", "medium"),
-    (
-        re.compile(
-            r"\benv\s+(-\S+\s+\S+\s+)*(-u\s*|--unset=)(https?|all)_proxy\b|\bunset\s+(\w+\s+)*(https?|all)_proxy\b"
-            r"|\bno_proxy=['\"]?\*|--noproxy\s+['\"]?\*",
-            re.IGNORECASE,
-        ),
-        "went past the proxy",
-        "medium",
-    ),
-    (re.compile(r"\bchattr\s+-[a-z]*[ai]"), "made an append-only or fixed file writable", "high"),
-    (
-        re.compile(
-            r"--dangerously-skip-permissions|--dangerously-bypass-approvals-and-sandbox|\bgemini\b.*\s--yolo\b"
-            r"|\bcodex\b.*(--yolo\b|\bdanger-full-access\b)"
-        ),
-        "started an agent that asks nobody",
-        "high",
-    ),
-    (
-        re.compile(
-            r"\bunset\s+(-v\s+)?\w*(HOOK|GUARD|AUDIT|LEDGER|POLICY|SANDBOX)\w*"
-            r"|(^|\bexport\s+)[A-Z_]*(HOOK|GUARD|AUDIT|LEDGER|POLICY|SANDBOX)[A-Z_]*=(0|false|off|no|disabled)?(\s|$)"
-            r"|(^|\bexport\s+)[A-Z_]*(HOOKS?|GUARD|AUDIT|LEDGER|POLICY|SANDBOX)_(DISABLED?|OFF|SKIP|BYPASS)=(1|true|yes|on)\b"
-            r"|(^|\bexport\s+)[A-Z_]*(DISABLE|SKIP|BYPASS|NO)_[A-Z_]*(HOOK|GUARD|AUDIT|LEDGER|POLICY|SANDBOX)[A-Z_]*=(1|true|yes|on)\b"
-        ),
-        "turned a control off by its variable",
-        "high",
-    ),
-    (
-        re.compile(r"\biptables\s+(-F|--flush)\b|\bnft\s+flush\s+ruleset\b|\bufw\s+disable\b"),
-        "took the firewall down",
-        "high",
-    ),
-    (
-        re.compile(r"\bgh\s+api\b(?=.*(-X|--method)[ =]?DELETE\b).*/(protection|rulesets/\d+)\b"),
-        "took the protection off a branch",
-        "high",
-    ),
-    (re.compile(r"\bgh\s+pr\s+merge\b.*\s--admin\b"), "merged past the required checks", "medium"),
-    (
-        re.compile(
-            r"\bunset\s+(-v\s+)?(ANTHROPIC|OPENAI)_BASE_URL\b"
-            r"|\b(ANTHROPIC_BASE_URL=https://api\.anthropic\.com|OPENAI_BASE_URL=https://api\.openai\.com)\b"
-        ),
-        "led model calls past what stood before the provider",
-        "medium",
-    ),
-    (
-        re.compile(r"(^|\s)(HUSKY=0|SKIP=\S+ .*\bgit\s+commit\b|LEFTHOOK=(0|false))(\s|$)"),
-        SKIPPED_HOOKS,
-        "medium",
-    ),
-)
-_TALKING = frozenset("git gh echo printf grep rg".split())
-"""Programs of which an argument with spaces in it is a text."""
 
 
-def turned_off(command: Command) -> Iterator[tuple[str, Severity]]:
-    """What a command turns off, in words, and how grave that is."""
-    line = line_of(command)
+class Off(NamedTuple):
+    """A way to turn a control off."""
+
+    said: str
+    """What it did, in words."""
+
+    severity: Severity
+    """How grave it is."""
+
+    programs: frozenset[str]
+    """Programs whose arguments say so; none: the assignments and words of any command."""
+
+    patterns: tuple[re.Pattern[str], ...]
+    """What all of them find there."""
+
+    asks: re.Pattern[str]
+    """How a person speaks of it who wants it."""
+
+    told: re.Pattern[str] | None
+    """What instructions have to speak of, for it to be more than a hint."""
+
+    not_with: re.Pattern[str] | None
+    """What the command does not say."""
+
+    refused: str
+    """`graver` where it is that after a refusal, `needed` where it is nothing before one."""
+
+
+def _off(said: dict[str, Any]) -> Off:
+    programs = [
+        one for name in said.get("programs", "").split() for one in _GROUPS.get(name, frozenset({name}))
+    ]
+    found = said["pattern"]
+    told, without = said.get("told"), said.get("not_with")
+    return Off(
+        said["said"],
+        said["severity"],
+        frozenset(programs),
+        tuple(pattern(one) for one in ([found] if isinstance(found, str) else found)),
+        pattern(rf"(?<![a-z])(?:{said['asks']})"),
+        None if told is None else pattern(told),
+        None if without is None else pattern(without),
+        said.get("refused", ""),
+    )
+
+
+_OFF = tuple(_off(said) for said in TABLES["off"])
+_SKIPPED = next(one for one in _OFF if one.said == SKIPPED_HOOKS)
+
+
+def turned_off(command: Command, body: str = "", before: str = "") -> Iterator[Off]:
+    """What a command turns off; `body`: a here-document that goes with it, `before`: the command that feeds it."""
+    if not command.words and not command.whole:
+        return
+    program = command.words[0].rpartition("/")[2] if command.words else ""
+    if program in _TALKING:
+        return
     if _is_without_hooks(command.words):
-        yield SKIPPED_HOOKS, "medium"
-    for pattern, what, severity in _OFF:
-        if pattern.search(line):
-            yield what, severity
+        yield _SKIPPED
+    line = line_of(command)
+    rest = _spoken(command.words[1:], program)
+    if program in _GROUPS["code"]:
+        rest = " ".join([*command.words[1:], body])[:_LONGEST_CODE]
+    elif "xargs" in command.whole[:3]:
+        rest = f"{rest} {before}"
+    seen: set[str] = set()
+    for one in _OFF:
+        if one.programs and program not in one.programs:
+            continue
+        text = rest if one.programs else line
+        if one.said in seen or (one.not_with is not None and one.not_with.search(line)):
+            continue
+        if all(found.search(text) for found in one.patterns):
+            seen.add(one.said)
+            yield one
 
 
 def killed_in_code(command: Command, body: str) -> list[str]:
     """What a line of code that stops processes names; `body`: a here-document that goes with it."""
-    if not command.words or command.words[0].rpartition("/")[2] not in _CODE_RUNNERS:
+    if not command.words or command.words[0].rpartition("/")[2] not in _GROUPS["code"]:
         return []
     text = " ".join([*command.words[1:], body])[:_LONGEST_CODE]
     return _IN_QUOTES.findall(text) if _KILLS_IN_CODE.search(text) else []
@@ -161,20 +129,23 @@ def killed_in_code(command: Command, body: str) -> list[str]:
 
 def unscheduled(script: tuple[Command, ...]) -> list[str]:
     """What a script filters out of the scheduled jobs: `crontab -l | grep -v NAME | crontab -`."""
-    if not any(one.words[:1] == ["crontab"] and one.words[-1] in ("-", "/dev/stdin") for one in script):
+    if not any(one.words[:1] == ["crontab"] and one.words[-1] not in _LEAVES_JOBS for one in script):
         return []
     return [
         word
         for one in script
-        if one.words[:1] == ["grep"]
-        and any(re.fullmatch(r"-\w*v\w*|--invert-match", flag) for flag in one.words)
+        if one.words[:1] in (["grep"], ["awk"])
+        and (
+            one.words[0] == "awk" or any(re.fullmatch(r"-\w*v\w*|--invert-match", flag) for flag in one.words)
+        )
         for word in one.words[1:]
         if not word.startswith("-")
     ] + [
         word
         for one in script
-        if one.words[:1] == ["sed"]
-        for word in re.findall(r"/([\w.-]+)/d", " ".join(one.words))
+        if one.words[:1] in (["sed"], ["perl"])
+        for text in one.words[1:]
+        for word in re.findall(r"[\w-][\w.-]{3,}", text[:_LONGEST_LINE])
     ]
 
 
@@ -188,21 +159,32 @@ def stopped_by(command: Command, listed: list[str]) -> tuple[str, list[str]]:
     if "/init.d/" in program:
         return "init", [program.rpartition("/")[2]] if rest[:1] == ["stop"] else []
     program = program.rpartition("/")[2]
-    is_kill = program in KILLERS
+    verbs = _STOPPERS.get(program, ())
+    verbs = tuple(verb.lower() for verb in verbs)
+    is_kill = program in KILLERS or program in ("Stop-Service", "Stop-Process")
     is_scaled = (
-        program in ("kubectl", "oc") and "scale" in rest and any("replicas=0" in word for word in rest)
+        program in ("kubectl", "oc") and "scale" in rest and _NO_REPLICAS.search(" ".join(rest)) is not None
     )
-    if not is_kill and not is_scaled and not (set(STOPPERS.get(program, ())) & set(rest[:5])):
-        return "", []
+    nothing = [found[1] for word in rest if (found := _SCALED_TO_NOTHING.match(word)) and "--scale" in rest]
+    is_kept_down = program in ("docker", "podman") and "update" in rest[:1] and "--restart" in " ".join(rest)
+    if program in _CONTAINERS and "exec" in rest[:3] and KILLERS & set(rest):
+        return program, [word for word in rest[:6] if not word.startswith("-")]
+    is_service = program == "service" and rest[-1:] == ["stop"]
+    said = {word.lower() for word in rest[:6]}
+    is_stop = bool(set(verbs) & said) or is_service or is_kept_down
+    if not is_kill and not is_scaled and not is_stop:
+        return program, nothing
     options = _NAMING.get(program, ())
     targets = [
         word
         for before, word in pairwise(["", *rest])
-        if word and word[0] not in "-><" and word not in STOPPERS.get(program, ()) and before not in options
+        if word and word[0] not in "-><" and word.lower() not in verbs and before not in options
     ]
-    if (is_kill and not targets) or any(word.startswith("$") for word in targets):
-        targets = [word for word in listed if not word.startswith("-")]
-    return program, targets
+    if program == "wazuh-control":
+        targets = [program]
+    if (is_kill and not targets) or any(word.startswith(("$", "`")) for word in targets):
+        targets += [word for word in listed if not word.startswith("-")]
+    return program, [*targets, *nothing]
 
 
 def searched_for(script: tuple[Command, ...]) -> list[str]:
@@ -213,6 +195,7 @@ def searched_for(script: tuple[Command, ...]) -> list[str]:
         if one.words[:1] and one.words[0].rpartition("/")[2] in _LISTING
         for word in one.words[1:]
     ]
+    found += [f":{port[1]}" for word in found if (port := _OF_PORT.search(word)) is not None]
     return found + [
         word.partition("name=")[2]
         for one in script
@@ -222,12 +205,29 @@ def searched_for(script: tuple[Command, ...]) -> list[str]:
     ]
 
 
+def is_guard(name: str) -> bool:
+    """Whether a process of this name watches over others."""
+    return GUARDS.search(name) is not None
+
+
 def line_of(command: Command) -> str:
     """A command as one line, without texts, such as the message of a commit, that only speak of commands."""
-    words = command.whole
-    if command.words and command.words[0].rpartition("/")[2] in _TALKING:
+    program = command.words[0].rpartition("/")[2] if command.words else ""
+    return _spoken(command.whole, program)
+
+
+def _spoken(words: list[str], program: str) -> str:
+    if program in _TALKING:
         words = [word for word in words if " " not in word]
+    elif program in ("git", "gh", "glab"):
+        words = [word for before, word in pairwise(["", *words]) if before not in _TEXT_OPTIONS]
+    elif program in ("sed", "perl", "awk"):
+        words = [word for word in words if not _is_expression(word)]
     return " ".join(words)[:_LONGEST_LINE]
+
+
+def _is_expression(word: str) -> bool:
+    return " " in word or word[:2] in ("s/", "s#", "s|", "s,") or (word[:1] == "/" and word[-2:] == "/d")
 
 
 def _is_without_hooks(words: list[str]) -> bool:

@@ -6,8 +6,9 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
+from ledger.audit.patching import Touch, patched
 from ledger.audit.scripts import PATH_FIELDS, Command, commands, normal, shell_command, without_documents
 from ledger.effects.shell import sql_class
 from ledger.effects.words import words_of
@@ -18,17 +19,15 @@ _CONTENT_FIELDS = (
     *_WHOLE_FIELDS,
     *("new_string", "new_str", "newString", "newText", "new_text", "new_source", "text", "insert_text"),
 )
+_SOURCE_FIELDS = ("source", "src", "from", "old_path", "source_path", "oldPath")
 _REPLACED_FIELDS = ("old_string", "old_str", "oldString", "oldText", "old_text")
 _CHANGING = frozenset(
     "write edit create update replace insert append save patch delete remove rename move multi multiedit modify"
-    " overwrite put apply str".split()
+    " overwrite put apply str push upload commit".split()
 )
 _LOOKING = frozenset({"view", "read", "list", "search", "get", "undo_edit"})
 _LONGEST = 200_000
 _MOST_WORDS = 500
-_PATCH_LINE = re.compile(r"^\*\*\* (Add|Update|Delete|Move to)(?: File)?: (.+)$")
-_DIFF_LINE = re.compile(r"^\+\+\+ (?:b/)?(\S+)")
-_DIFF_OLD = re.compile(r"^--- (?:a/)?(\S+)")
 _IN_CODE = re.compile(
     r"open\(\s*[rbu]?['\"]([^'\"]+)['\"]\s*,\s*['\"][wax+]"
     r"|(?:writeFileSync|writeFile|appendFileSync|appendFile|unlinkSync|unlink|rmSync|remove|rmtree|rename|truncate"
@@ -43,17 +42,49 @@ _READ_IN_CODE = re.compile(
     r"(?:open\(\s*(['\"])([^'\"]+)\1\s*(?:,\s*['\"]r[bt]?['\"]\s*)?\)"
     r"|Path\(\s*(['\"])([^'\"]+)\3\s*\)\.read_\w+|read(?:File|FileSync)\(\s*(['\"])([^'\"]+)\5)"
 )
+_EXCHANGED = re.compile(
+    r"\.?(?:replace|sub|replaceAll)\(\s*r?(['\"])(.{1,400}?)(?<!\\)\1\s*,\s*r?(['\"])(.{0,400}?)(?<!\\)\3",
+    re.DOTALL,
+)
 _LITERAL = re.compile(r"['\"]([~\w./-]*[/.][\w./-]+)['\"]")
 _SUBSTITUTES = re.compile(r"^(?:\d+|/[^/]*/)?s(.)(.*?)(?<!\\)\1(.*?)(?<!\\)\1[gimI0-9]*$", re.DOTALL)
 _DELETES_LINES = re.compile(r"^/(.+)/d$")
 _TAKEN_AWAY = re.compile(r"-[rwxXst]+")
 _NOT_TO_RUN = re.compile(r"[ugoa]*-[rwst]*x[rwst]*|0?[0246]{3}")
 _CODE_RUNNERS = frozenset({"python", "python3", "node", "ruby", "perl", "deno", "bun", "osascript", "php"})
-_DELETERS = frozenset({"rm", "unlink", "shred", "rmdir"})
+_DELETERS = frozenset({"rm", "unlink", "shred", "rmdir", "srm", "trash", "Remove-Item", "del"})
 _EMPTIERS = frozenset({"truncate", "touch", "tee", "chattr", "sponge"})
 _TO_LAST = frozenset({"cp", "install", "ln", "rsync", "scp"})
 _EDITORS = frozenset({"ed", "ex", "vi", "vim", "nvim", "emacs"})
 _IS_SCRIPTED = re.compile(r"(^|\s)(-es?s?|-c|\+\S|--cmd|--batch|-s)\b")
+_EDITS = re.compile(r"-[a-zA-Z0-9]*i(\.\w+)?$|-i|--in-place")
+_UNPACKS = {"tar": ("-C", "--directory"), "unzip": ("-d",), "bsdtar": ("-C",), "7z": ()}
+_JOINED = re.compile(
+    r"(?:Path|join)\(\s*((?:['\"][^'\"\n]{1,100}['\"]\s*,\s*){1,6}['\"][^'\"\n]{1,100}['\"])"
+)
+_IN_PLACE: dict[str, frozenset[str]] = {
+    "yq": frozenset({"-i", "--inplace", "-iy", "-yi", "--in-place"}),
+    "awk": frozenset({"inplace"}),
+    "gawk": frozenset({"inplace"}),
+    "ruby": frozenset({"-i", "-pi", "-i.bak"}),
+    "jaq": frozenset({"-i"}),
+    "dasel": frozenset({"put", "-f"}),
+}
+_SETTERS = frozenset(
+    {
+        "crudini",
+        "toml",
+        "plutil",
+        "defaults",
+        "augtool",
+        "sd",
+        "rpl",
+        "Set-Content",
+        "Out-File",
+        "Add-Content",
+    }
+)
+_DELETED_KEYS = re.compile(r"\bdel\(\s*(.{1,200}?)\s*\)")
 _SAYS = frozenset({"echo", "printf", "cat"})
 _SETTINGS_OF = {
     "claude": "~/.claude.json",
@@ -62,25 +93,6 @@ _SETTINGS_OF = {
     "cursor-agent": "~/.cursor/mcp.json",
 }
 _SERVER_OPTIONS = frozenset({"-s", "--scope", "-t", "--transport", "-e", "--env", "-H", "--header", "--url"})
-
-
-class Touch(NamedTuple):
-    """A file that a call changes."""
-
-    path: str
-    """Its path, with slashes, as far as the call says it."""
-
-    how: str
-    """What is done to it: `write`, `delete`, `mode`, or `disarm` where it cannot be run any more."""
-
-    content: str | None = None
-    """What is written; None where the call does not say it."""
-
-    replaced: str = ""
-    """What stood in its place, where the call says it."""
-
-    is_whole: bool = False
-    """Whether the file has this content afterwards and no other."""
 
 
 def touches(tool: str, arguments: Any, script: str | None = None) -> list[Touch]:
@@ -101,7 +113,7 @@ def touches(tool: str, arguments: Any, script: str | None = None) -> list[Touch]
         found = [
             one._replace(path=posixpath.normpath(posixpath.join(normal(folder), one.path))) for one in found
         ]
-    return list({(one.path, one.how): one for one in reversed(found)}.values())[::-1]
+    return list({(one.path, one.how, one.replaced): one for one in reversed(found)}.values())[::-1]
 
 
 def _by_fields(tool: str, arguments: Mapping[str, Any]) -> Iterator[Touch]:
@@ -113,11 +125,18 @@ def _by_fields(tool: str, arguments: Mapping[str, Any]) -> Iterator[Touch]:
     if not words & _CHANGING:
         return
     how = "delete" if words & {"delete", "remove"} else "write"
+    for one in _list(arguments.get("files")):
+        if isinstance(one, Mapping) and isinstance(path := one.get("path"), str):
+            content = one.get("content")
+            yield Touch(normal(path), "write", content if isinstance(content, str) else None, is_whole=True)
     parts = [arguments, *(one for one in _list(arguments.get("edits")) if isinstance(one, Mapping))]
     written = list(_texts(parts, _CONTENT_FIELDS))
     content = "\n".join(written) if written or how == "delete" else None
     replaced = "\n".join(_texts(parts, _REPLACED_FIELDS))
     is_whole = not replaced and any(isinstance(arguments.get(field), str) for field in _WHOLE_FIELDS)
+    for field in _SOURCE_FIELDS if words & {"move", "rename"} else ():
+        if isinstance(value := arguments.get(field), str) and value:
+            yield Touch(normal(value), "delete", is_whole=True)
     for field in PATH_FIELDS:
         value = arguments.get(field)
         if isinstance(value, str) and value:
@@ -133,39 +152,6 @@ def _texts(parts: list[Mapping[str, Any]], fields: tuple[str, ...]) -> Iterator[
         for field in fields:
             if isinstance(text := part.get(field), str) and len(text) < _LONGEST:
                 yield text
-
-
-def patched(text: str) -> Iterator[Touch]:
-    """The files of a patch: one in the form of `apply_patch`, or a unified diff."""
-    is_diff = "*** Begin Patch" not in text
-    path, how, old, new = "", "write", list[str](), list[str]()
-    before = ""
-    for line in text[:_LONGEST].split("\n"):
-        if is_diff and (gone := _DIFF_OLD.match(line)) is not None:
-            before = gone[1]
-            continue
-        found = (_DIFF_LINE if is_diff else _PATCH_LINE).match(line)
-        if found is not None:
-            if path:
-                yield _patch_of(path, how, old, new)
-            old, new = [], []
-            if is_diff:
-                is_gone = found[1] == "/dev/null"
-                path, how = normal(before if is_gone else found[1]), "delete" if is_gone else "write"
-            else:
-                path = normal(found[2])
-                how = {"Delete": "delete", "Add": "whole"}.get(found[1], "write")
-        elif path and line.startswith("-"):
-            old.append(line[1:])
-        elif path and line.startswith("+"):
-            new.append(line[1:])
-    if path:
-        yield _patch_of(path, how, old, new)
-
-
-def _patch_of(path: str, how: str, old: list[str], new: list[str]) -> Touch:
-    is_whole = how in ("whole", "delete")
-    return Touch(path, "write" if how == "whole" else how, "\n".join(new), "\n".join(old), is_whole)
 
 
 # -- shell --------------------------------------------------------------------------------------------------
@@ -187,7 +173,7 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     said = _said_by(command, bodies)
     for word, after in pairwise(command.whole[:_MOST_WORDS]):
         if word in (">", ">>", ">|", "&>", "&>>") and not after.startswith(("&", "/dev/")):
-            content = said if command.words else ""
+            content = said if command.words and command.words[0] != word else ""
             yield Touch(normal(after), "write", content, is_whole=word not in (">>", "&>>"))
     if not command.words:
         return
@@ -204,7 +190,10 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     if program in _DELETERS:
         yield from (Touch(normal(path), "delete", "", is_whole=True) for path in plain)
     elif program in _EMPTIERS:
-        yield from _emptied(program, rest, plain, None if before is None else _said_by(before, bodies))
+        is_fed = bodies if any(word.startswith("<<") for word in command.whole) else None
+        yield from _emptied(
+            program, rest, plain, is_fed or (None if before is None else _said_by(before, bodies))
+        )
     elif program in _TO_LAST and len(plain) > 1:
         yield Touch(normal(plain[-1]), "write", is_whole=True)
     elif program == "mv" and len(plain) > 1:
@@ -214,9 +203,25 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
         files = plain if rest and _TAKEN_AWAY.fullmatch(rest[0]) else plain[1:]
         is_disarmed = program == "chmod" and rest and _NOT_TO_RUN.fullmatch(rest[0])
         yield from (Touch(normal(path), "disarm" if is_disarmed else "mode") for path in files)
-    elif program in ("sed", "perl") and any(word.startswith(("-i", "--in-place", "-pi")) for word in rest):
+    elif program in ("sed", "perl") and any(_EDITS.match(word) for word in rest):
+        plain = [word for word in plain if word]  # `sed -i ''` of a Mac
         old, new = _substituted(plain[0]) if plain else ("", None)
         yield from (Touch(normal(path), "write", new, old) for path in plain[1:] or plain)
+    elif program in _IN_PLACE and set(rest) & _IN_PLACE[program]:
+        expression, *paths = [word for word in plain if word] or [""]
+        yield from (Touch(normal(path), "write", *_queried(expression)) for path in paths or [expression])
+    elif program == "mount" and any("remount" in word for word in rest):
+        yield from (Touch(normal(path), "mode") for path in plain if path.startswith("/"))
+    elif program == "mount" and len(plain) > 1 and {"--bind", "-B", "--rbind"} & set(rest):
+        yield Touch(normal(plain[-1]), "write", is_whole=True)
+    elif program in _SETTERS and len(plain) > 1:
+        yield from (
+            Touch(normal(path), "write", " ".join(plain)) for path in plain if "/" in path or "." in path
+        )
+    elif program in _UNPACKS:
+        yield from (
+            Touch(normal(path), "write") for flag, path in pairwise(rest) if flag in _UNPACKS[program]
+        )
     elif program == "dd":
         yield from (
             Touch(normal(word[3:]), "write", is_whole=True) for word in rest if word.startswith("of=")
@@ -260,10 +265,14 @@ def by_code(text: str) -> Iterator[Touch]:
     """
     text = text[:_LONGEST]
     named = [normal(found[1] or found[2]) for found in _IN_CODE.finditer(text)]
+    exchanged = [(found[2], found[4]) for found in _EXCHANGED.finditer(text)]
     if _WRITES_IN_CODE.search(text):
         read = {one for found in _READ_IN_CODE.finditer(text) if (one := found[2] or found[4] or found[6])}
+        named += ["/".join(re.findall(r"['\"]([^'\"]+)['\"]", found[1])) for found in _JOINED.finditer(text)]
         named += [normal(found[1]) for found in _LITERAL.finditer(text) if found[1] not in read]
-    yield from (Touch(path, "write", text) for path in dict.fromkeys(named))
+    old = "\n".join(one for one, _ in exchanged)
+    new = "\n".join(other for _, other in exchanged) if exchanged else text
+    yield from (Touch(path, "write", new, old) for path in dict.fromkeys(named))
 
 
 def _said_by(command: Command, bodies: str) -> str | None:
@@ -274,7 +283,8 @@ def _said_by(command: Command, bodies: str) -> str | None:
     if command.words[0].endswith("cat"):
         return bodies or None
     cut = next((place for place, word in enumerate(words) if word.startswith((">", "<"))), len(words))
-    return " ".join(word for word in words[:cut] if word not in ("-n", "-e", "%s\\n", "%s"))[:_LONGEST]
+    said = " ".join(word for word in words[:cut] if word not in ("-n", "-e", "%s\\n", "%s"))[:_LONGEST]
+    return said.replace("\\n", "\n") if command.words[0].endswith("printf") or "-e" in words[:2] else said
 
 
 def _emptied(program: str, rest: list[str], plain: list[str], said: str | None) -> Iterator[Touch]:
@@ -316,6 +326,12 @@ def _substituted(expression: str) -> tuple[str, str | None]:
     if (found := _DELETES_LINES.match(expression)) is not None:
         return found[1].replace("\\", ""), ""
     return "", None
+
+
+def _queried(expression: str) -> tuple[str, str]:
+    """What a query that rewrites a file puts there, and what it takes away."""
+    gone = " ".join(_DELETED_KEYS.findall(expression))
+    return ("" if gone and _DELETED_KEYS.sub("", expression).strip() == "" else expression), gone
 
 
 def _settings_by_command(program: str, rest: list[str], plain: list[str]) -> Iterator[Touch]:

@@ -1,12 +1,12 @@
-"""Wrappers that instructions demand, and commands that go around them."""
+"""Commands and tools that go around the wrappers which instructions demand."""
 
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ledger.audit.controls import Mandate
+from ledger.audit.calling import calls, cores, is_tool_of, only_looks
+from ledger.audit.mandates import Mandate
 from ledger.audit.scripts import Command, normal
 from ledger.events.review import Severity
 
@@ -14,32 +14,23 @@ _MOST = 500
 _HABIT = 2
 _PROGRAM = re.compile(r"[A-Za-z_./][\w./-]*")
 _WRAPS = re.compile(r"guard|safe|sandbox|audit|wrap|gate(way|keeper)?\b|polic", re.IGNORECASE)
-_HARMLESS = frozenset("cd pushd popd export set unset echo printf pwd true false : [ test alias".split())
-_RUNNERS = frozenset("python python3 node perl ruby php deno bun xargs env find".split())
-_LAUNCHERS = frozenset("bash sh zsh dash python python3 node ruby perl npx uv uvx run".split())
-_BOXES = frozenset({"busybox", "toybox"})
+_HARMLESS = frozenset(
+    "cd pushd popd export set unset echo printf pwd true false : [ test alias which type whereis man "
+    "info help apropos hash grep rg"
+    " for in done fi case esac function return local exit source .".split()
+)
+_LAUNCHERS = frozenset(
+    "bash sh zsh dash python python3 node ruby perl npx uv uvx run sudo env xargs exec".split()
+)
 _COPIERS = frozenset({"cp", "ln", "install", "mv"})
-_STARTS = re.compile(r"subprocess|os\.system|exec|spawn|popen|system\(|`", re.IGNORECASE)
-_REQUESTS = re.compile(
-    r"\brequests\.|\burllib|http\.client|\bhttpx\b|\baiohttp\b|\bfetch\(|\baxios\b|Net::HTTP|https?\.(get|request)\("
+_LEAVES_OUT = re.compile(
+    r"^\w*(BYPASS|SKIP|DISABLE)\w*=(1|true|yes)$|^--(skip|no|disable|bypass|ignore|without)-(checks?"
+    r"|approvals?|guard|audit|polic(y|ies)|verify|safety|review|gate|lock|scan)(=.*)?$"
 )
-_URL = re.compile(r"https?://(\[[^\]]*\]|[\w.-]+)", re.IGNORECASE)
-_HERE = re.compile(r"localhost|127\.|0\.0\.0\.0|\[::1\]", re.IGNORECASE)
-HTTP = frozenset("curl wget http https httpie xh aria2c".split())
-"""Programs that fetch from the web."""
-_FAMILIES = (
-    HTTP,
-    frozenset("rm unlink shred rmdir".split()),
-    frozenset("psql pgcli mysql mariadb mycli sqlcmd mongosh mongo redis-cli".split()),
-    frozenset("kubectl oc k9s kubecolor".split()),
-    frozenset("terraform tofu terragrunt".split()),
-    frozenset("docker podman nerdctl".split()),
-)
-"""Programs that do the same: who must not use one must not use another."""
 
 
 class Bypass(NamedTuple):
-    """A command that went around a wrapper."""
+    """A call that went around a wrapper."""
 
     message: str
     """In words."""
@@ -58,6 +49,7 @@ class Wrappers:
         self._mandates: OrderedDict[Mandate, int] = OrderedDict()
         self._habits: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._copies: OrderedDict[str, str] = OrderedDict()
+        self._changed: OrderedDict[str, None] = OrderedDict()
 
     def demanded(self, mandates: Iterable[Mandate], seq: int) -> None:
         """Instructions demand these."""
@@ -71,30 +63,68 @@ class Wrappers:
             for name in (mandate.wrapper, *mandate.programs):
                 yield name.split()[0].rpartition("/")[2]
 
-    def bypassed(self, command: Command, seq: int) -> Bypass | None:
-        """Whether a command goes around one of them."""
+    def changed(self, path: str) -> None:
+        """A file was changed: where it is a copy of a wrapper, it is that wrapper no more."""
+        self._changed[path] = None
+        _bound(self._changed)
+
+    def bypassed(
+        self, command: Command, seq: int, body: str = "", *, is_own_code: bool = False
+    ) -> Bypass | None:
+        """Whether a command goes around one of them; `body`: a here-document that goes with it."""
         if not command.words:
             return None
-        words = command.words[command.words[0].rpartition("/")[2] in _BOXES :] or command.words
-        words = [self._copies.get(normal(words[0]), words[0]), *words[1:]]
-        self._copied(words)
+        if command.whole[:1] == ["command"] and command.whole[1:2] in (["-v"], ["-V"]):
+            return None
         line = " ".join(command.words)
+        if (
+            changed := next(
+                (one for one in self._run(command) if one in self._changed and one in self._copies), None
+            )
+        ) is not None:
+            for mandate, witness in self._mandates.items():
+                if _is_same(mandate.wrapper.split()[0], self._copies[changed]):
+                    return Bypass(f"{_short(line)} ran a changed copy of {mandate.wrapper}", "high", witness)
+        words = [self._copies.get(normal(command.words[0]), command.words[0]), *command.words[1:]]
+        command = command._replace(words=words)
+        self._copied(words)
         for mandate, witness in self._mandates.items():
-            if _is_through(mandate.wrapper, command) or words[0] in _HARMLESS:
+            if words[0].rpartition("/")[2] in _HARMLESS:
                 continue
-            called = any(_calls(words, one) for one in mandate.programs)
+            if _is_through(mandate.wrapper, words):
+                if any(_LEAVES_OUT.match(word) for word in command.whole):
+                    message = f"{_short(line)} ran {mandate.wrapper} with its checks left out"
+                    return Bypass(message, "high", witness)
+                continue
+            called = any(calls(command, body, one, is_own_code=is_own_code) for one in mandate.programs)
             if not called and (mandate.programs or _is_same(mandate.wrapper, line)):
+                continue
+            if _is_wrapper_in(mandate.wrapper, body) or (mandate.is_for_changes and only_looks(command)):
                 continue
             return Bypass(
                 f"{_short(line)} ran without {mandate.wrapper}, through which it has to go", "high", witness
             )
         return self._out_of_habit(command, seq)
 
+    def bypassed_by_tool(self, tool: str, arguments: Any) -> Bypass | None:
+        """Whether a tool that runs no shell goes around one of them."""
+        for mandate, witness in self._mandates.items():
+            if is_tool_of(tool, arguments, mandate.wrapper):
+                continue
+            if any(is_tool_of(tool, arguments, one) for one in mandate.programs):
+                message = f"{tool} was called without {mandate.wrapper}, through which it has to go"
+                return Bypass(message, "high", witness)
+        return None
+
+    def _run(self, command: Command) -> Iterator[str]:
+        for word in command.words[:3]:
+            yield normal(word)
+
     def _copied(self, words: list[str]) -> None:
         """A program under another name is still that program."""
         if words[0].rpartition("/")[2] in _COPIERS:
             plain = [word for word in words[1:] if not word.startswith("-")]
-            if len(plain) == 2 and "/" in plain[0]:
+            if len(plain) == 2 and ("/" in plain[0] or plain[0] in set(self.names())):
                 self._copies[normal(plain[1])] = plain[0].rpartition("/")[2]
                 _bound(self._copies)
 
@@ -121,58 +151,23 @@ def is_wrapping(name: str) -> bool:
     return _WRAPS.search(name) is not None
 
 
-def _is_through(wrapper: str, command: Command) -> bool:
-    """Whether a command goes through a wrapper: it starts with it, or hands it to a shell."""
+def _is_through(wrapper: str, words: list[str]) -> bool:
+    """Whether a command goes through a wrapper: it starts with it, or hands it to what starts others."""
     wanted = wrapper.split()
-    words = command.words[command.words[0].rpartition("/")[2] in _LAUNCHERS :]
-    found = words[: len(wanted)]
-    return bool(found) and _is_same(wanted[0], found[0]) and found[1:] == wanted[1:]
+    for core in cores(words):
+        start = core[core[0].rpartition("/")[2] in _LAUNCHERS :]
+        found = start[: len(wanted)]
+        if found and _is_same(wanted[0], found[0]) and found[1:] == wanted[1:]:
+            return True
+    return False
+
+
+def _is_wrapper_in(wrapper: str, body: str) -> bool:
+    return bool(body) and wrapper.split()[0].rpartition("/")[2] in body
 
 
 def _is_same(one: str, other: str) -> bool:
     return normal(one) == normal(other) or one.rpartition("/")[2] == other.rpartition("/")[2]
-
-
-def _calls(words: list[str], program: str) -> bool:
-    """Whether a command calls a program, such as `git push`: by name, path or code, or one that does the same."""
-    wanted = program.split()
-    name = wanted[0].rpartition("/")[2]
-    first = words[0].rpartition("/")[2].lstrip("\\")
-    alike = next((family for family in _FAMILIES if name in family), frozenset({name}))
-    if alike is HTTP and _is_at_home(words):
-        return False
-    if first == name or (first in alike and len(wanted) == 1):
-        return any(wanted[1:] == verbs[: len(wanted) - 1] for verbs in _verbs(words))
-    if first not in _RUNNERS:
-        return False
-    text = " ".join(words[1:])
-    if alike is HTTP and _REQUESTS.search(text):
-        return True
-    if first == "find" and name == "rm" and "-delete" in words:
-        return True
-    in_code = first in ("xargs", "env", "find") or _STARTS.search(text) is not None
-    return in_code and all(
-        re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in (name, *wanted[1:])
-    )
-
-
-def _verbs(words: list[str]) -> Iterator[list[str]]:
-    """The words of a command behind its options, whose values may stand before the verb: `git -C /repo push`."""
-    plain = [
-        (word, before.startswith("-") and "=" not in before)
-        for before, word in pairwise(words)
-        if not word.startswith("-")
-    ]
-    for place in range(3):
-        yield [word for word, _ in plain[place:]]
-        if place >= len(plain) or not plain[place][1]:
-            return
-
-
-def _is_at_home(words: list[str]) -> bool:
-    """Whether all addresses in a command are of this machine."""
-    hosts = _URL.findall(" ".join(words))
-    return bool(hosts) and all(_HERE.match(host) for host in hosts)
 
 
 def _short(text: str) -> str:

@@ -6,15 +6,19 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledger.audit.asking import Wishes
-from ledger.audit.controls import GUARDS, OF_REPOSITORY, control_of, told_by
+from ledger.audit.controls import GUARDS, control_of, in_system
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
-from ledger.audit.guarding import by_content, stands_for
+from ledger.audit.forging import Answers
+from ledger.audit.guarding import ASKS_FOR_CHECKS, by_content, is_check, is_own_hook, shadows
+from ledger.audit.patching import Touch
+from ledger.audit.protected import Protection
+from ledger.audit.protecting import hook_scripts, paths_in, refused_by, told_by
 from ledger.audit.remembering import is_memory
+from ledger.audit.ruling import Rulings
 from ledger.audit.scripts import Command, Sources, commands, normal, shell_command, without_documents
 from ledger.audit.switching import (
-    ASKS_TO_SKIP,
-    SKIPPED_HOOKS,
+    Off,
     killed_in_code,
     line_of,
     searched_for,
@@ -22,7 +26,7 @@ from ledger.audit.switching import (
     turned_off,
     unscheduled,
 )
-from ledger.audit.touching import Touch, touches
+from ledger.audit.touching import touches
 from ledger.audit.wrapping import Wrappers
 from ledger.events import ContentRef, Record
 from ledger.events.approval import ApprovalDecided
@@ -31,6 +35,7 @@ from ledger.events.input import ContextInjected, MessageReceived
 from ledger.events.model_call import ModelCallAnswered, ModelCallRequested
 from ledger.events.policy import PolicyEvaluated
 from ledger.events.review import Severity
+from ledger.events.session import SessionStarted
 from ledger.events.tool_call import ToolCallRequested, ToolCallSettled, ToolCallStarted
 
 TITLE = "Agent changed or went around what controls it"
@@ -41,6 +46,7 @@ MISSES = (
     " instruction, hook or setting in the record names; a wrapper demanded in words that no rule here knows."
 )
 READS = (
+    SessionStarted,
     ModelCallRequested,
     ModelCallAnswered,
     ApprovalDecided,
@@ -59,15 +65,7 @@ SOURCE = (
 
 _MOST_CALLS = 500
 _MOST_NAMES = 500
-_SEVERITY: dict[str, tuple[Severity, Severity]] = {
-    # unasked, and where a person had asked for it
-    "control": ("critical", "low"),
-    "permissions": ("high", "low"),
-    "instructions": ("medium", "low"),
-}
-_HOOK_COMMAND = re.compile(r"[\"']command[\"']\s*:\s*[\"']((?:[^\"'\\]|\\.)+)[\"']")
-_TOKEN = re.compile(r"[\w.~$/{}-]+")
-_SCRIPTS = (".py", ".sh", ".js", ".ts", ".mjs", ".rb", ".pl")
+_SEVERITY: dict[str, Severity] = {"control": "critical", "permissions": "high", "instructions": "medium"}
 _MOST_READ = 20_000
 _DID = {"delete": "deleted", "mode": "changed who may use", "disarm": "changed who may use"}
 _REFUSES = re.compile(
@@ -76,9 +74,17 @@ _REFUSES = re.compile(
 _LONGEST_REFUSAL = 2000
 _SAID = {"asked": "; a person had asked for it", "refused": "; a person had said not to", "unasked": ""}
 _ASKED_FOR_OFF = re.compile(
-    r"\b(stop|kill|disable|turn off|switch off|restart|remove|delete|shut)\w*", re.IGNORECASE
+    r"\b(stop|kill|disable|turn off|switch off|restart|reload|remove|delete|shut|upgrade)\w*", re.IGNORECASE
 )
-_PATH = re.compile(r"^(?:export\s+)?PATH=[\"']?([^:\s\"'$]+)[\"']?:")
+_IS_SETTINGS = re.compile(r"\.(ya?ml|json|toml|ini|conf|cfg)$", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"^(/var/|~|/etc/)|(^|/)\.(claude|codex|gemini|loopledger)/")
+_NUMBER = re.compile(r"(?=[a-f]*\d)[0-9a-f]{1,64}")
+_LISTS = re.compile(r"\b(ps|pgrep|top|lsof|systemctl|launchctl|docker|crontab)\b")
+_STARTS = re.compile(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b")
+_RULES_FOR_PEOPLE = re.compile(
+    r"(^|/)(CONTRIBUTING|SECURITY|RUNBOOK|POLIC\w+|DEPLOY\w*|OPERATIONS|RELEASING|HACKING|RULES|GUIDELINES|OPS)[\w-]*\.(md|txt|rst)$",
+    re.IGNORECASE,
+)
 
 
 class Watch:
@@ -87,14 +93,17 @@ class Watch:
     def __init__(self, given: Given) -> None:
         self._reader = given.reader
         self._seen: OrderedDict[str, None] = OrderedDict()
-        self._protected: OrderedDict[str, int] = OrderedDict()
+        self._protection = Protection()
         self._wrappers = Wrappers()
+        self._rulings = Rulings()
+        self._answers = Answers()
         self._wishes = Wishes()
         self._sources = Sources()
         self._made: OrderedDict[str, None] = OrderedDict()
         self._approved: OrderedDict[str, None] = OrderedDict()
         self._raised: OrderedDict[str, list[Found]] = OrderedDict()
         self._has_refused = False
+        self._project: str | None = None
         self._started: OrderedDict[str, None] = OrderedDict()
         self._processes = ""
         self._calls: OrderedDict[str, tuple[ToolCallRequested, int]] = OrderedDict()
@@ -108,8 +117,11 @@ class Watch:
         """One more record."""
         event = record.event
         match event:
+            case SessionStarted():
+                self._project = event.cwd
             case ModelCallRequested():
                 self._instructed(event.system, record.seq)
+                self._instructed(event.tools, record.seq)
             case ContextInjected():
                 self._instructed(event.message, record.seq)
             case ModelCallAnswered():
@@ -126,11 +138,11 @@ class Watch:
             case ArtifactChanged() if event.kind in ("prompt", "rule_file", "policy", "hook", "memory"):
                 self._instructed(event.content, record.seq)
                 if event.kind in ("policy", "hook") and event.artifact.startswith("file:"):
-                    self._protect([event.artifact.removeprefix("file:")], record.seq)
+                    self._protection.protect([event.artifact.removeprefix("file:")], record.seq)
             case ConstraintDeclared():
                 self._instructed(event.text, record.seq)
             case PolicyEvaluated():
-                self._protect(_paths_in(event.rule), record.seq)
+                self._protection.protect(paths_in(event.rule), record.seq)
             case ToolCallRequested():
                 self._calls[event.call_id] = event, record.seq
                 _bound(self._calls, _MOST_CALLS)
@@ -140,19 +152,21 @@ class Watch:
                     yield from self._acted(call, seq)
             case ToolCallSettled() if event.call_id in self._calls:
                 call, seq = self._calls.pop(event.call_id)
-                is_shell = shell_command(call.tool, self._reader.value(call.arguments)) is not None
-                if event.outcome not in ("denied", "not_started") and (is_shell or event.outcome != "failed"):
+                script = shell_command(call.tool, self._reader.value(call.arguments))
+                if event.outcome not in ("denied", "not_started") and (
+                    script is not None or event.outcome != "failed"
+                ):
                     yield from self._acted(call, seq)
                 self._answered(call, event, seq)
                 if event.outcome in ("failed", "denied"):
-                    self._refused(event.result, record.seq)
+                    self._refused(event.result, script or "", record.seq)
             case _:
                 pass
 
     def _excused(self, call_id: str) -> Iterator[Found]:
         """A source may tell of a person's yes after the call that it was for."""
         for found in self._raised.pop(call_id, []):
-            yield found._replace(severity="low", message=f"{found.message}; a person had approved the call")
+            yield found._replace(severity="info", message=f"{found.message}; a person had approved the call")
 
     # -- what is under protection ------------------------------------------------------------------------------
 
@@ -163,19 +177,16 @@ class Watch:
         _bound(self._seen, _MOST_NAMES)
         for text in self._reader.words(reference):
             self._told(text, seq)
+            self._rulings.said(text)
+            self._answers.heard(text)
 
     def _told(self, text: str, seq: int) -> None:
         told = told_by(text)
-        self._protect(told.protected, seq)
+        self._protection.told(told, seq)
         self._wrappers.demanded(told.mandates, seq)
         for mandate in told.mandates:
-            self._protect(_paths_in(mandate.wrapper), seq)
-        self._protect(_hook_scripts(text), seq)
-
-    def _protect(self, names: Iterable[str], seq: int) -> None:
-        for name in names:
-            self._protected.setdefault(_bare(name), seq)
-        _bound(self._protected, _MOST_NAMES)
+            self._protection.protect(paths_in(mandate.wrapper), seq)
+        self._protection.protect(hook_scripts(text), seq)
 
     def _answered(self, call: ToolCallRequested, event: ToolCallSettled, seq: int) -> None:
         """What a call showed: instructions and hooks that it read, processes that it listed."""
@@ -184,17 +195,26 @@ class Watch:
         path = arguments.get("file_path") or arguments.get("path") if isinstance(arguments, dict) else None
         script = shell_command(call.tool, arguments) or ""
         shown = str(path) if isinstance(path, str) else script
-        if any(control_of(word) for word in _paths_in(shown)) and not touches(call.tool, arguments):
+        named = [*paths_in(shown), *(word for word in shown.split() if _RULES_FOR_PEOPLE.search(word))]
+        is_ruling = any(control_of(word) or _RULES_FOR_PEOPLE.search(word) for word in named)
+        if event.outcome not in ("failed", "denied"):
+            self._answers.heard(text[:_MOST_READ])
+        if is_ruling and not touches(call.tool, arguments):
             self._told(text, seq)
-        if re.search(r"\b(ps|pgrep|top|lsof|systemctl|launchctl)\b", script):
-            self._processes = text[:50_000]
+        if _LISTS.search(script):
+            self._processes = f"{self._processes}\n{text}"[-50_000:]
 
-    def _refused(self, reference: ContentRef | None, seq: int) -> None:
-        """A guard that refuses says what to use instead."""
+    def _refused(self, reference: ContentRef | None, script: str, seq: int) -> None:
+        """A guard that refuses says who it is, and what to use instead."""
+        programs = [word for one in commands(script) for word in one.words[:2]]
         for text in self._reader.words(reference):
             if _REFUSES.search(text[:_LONGEST_REFUSAL]):
                 self._has_refused = True
                 self._told(text[:_LONGEST_REFUSAL], seq)
+            self._answers.refused(text[:_LONGEST_REFUSAL])
+            for name in refused_by(text[:_LONGEST_REFUSAL], programs):
+                self._has_refused = True
+                self._protection.guards(name, seq)
 
     # -- what a call does --------------------------------------------------------------------------------------
 
@@ -202,7 +222,7 @@ class Watch:
         found = list(self._done_by(call, self._reader.value(call.arguments), seq))
         if call.call_id in self._approved:
             found = [
-                one._replace(severity="low", message=f"{one.message}; a person had approved the call")
+                one._replace(severity="info", message=f"{one.message}; a person had approved the call")
                 for one in found
             ]
         elif found:
@@ -211,52 +231,98 @@ class Watch:
         yield from found
 
     def _done_by(self, call: ToolCallRequested, arguments: Any, seq: int) -> Iterator[Found]:
-        script = shell_command(call.tool, arguments)
-        script = None if script is None else self._sources.opened(script)
+        given = shell_command(call.tool, arguments)
+        for touch in touches(call.tool, arguments, given):
+            self._learned(touch)
+        own = [] if given is None else self._sources.run_by(given)
+        script = None if given is None else "\n".join([given, *own])
         for touch in touches(call.tool, arguments, script):
             yield from self._touched(call, touch, seq)
-            self._sources.wrote(touch.path, touch.content if touch.is_whole else None)
             if touch.how in ("write", "mode"):
                 self._made[touch.path] = None
                 _bound(self._made, _MOST_NAMES)
+            if touch.how == "write" and (touch.replaced or touch.content is not None):
+                self._wrappers.changed(touch.path)
         if isinstance(arguments, dict) and arguments.get("dangerouslyDisableSandbox") is True:
             yield self._found("off", seq, f"{call.tool} ran outside the sandbox, by its own argument", "high")
-        if script is None:
-            return
-        all_commands = commands(script)
-        listed = searched_for(all_commands)
-        bodies = " ".join(without_documents(script)[1])
-        yield from self._stopped("crontab", unscheduled(all_commands), seq, is_own=False)
-        for command in all_commands:
-            yield from self._stopped(*stopped_by(command, listed), seq)
-            yield from self._stopped("code", killed_in_code(command, bodies), seq)
-            yield from self._shadowed(command, seq)
-            if (bypass := self._wrappers.bypassed(command, seq)) is not None:
+        if given is None or script is None:
+            if (bypass := self._wrappers.bypassed_by_tool(call.tool, arguments)) is not None:
                 yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
-            for what, severity in turned_off(command):
-                if what == SKIPPED_HOOKS:
-                    severity = "info" if self._wishes.speaks_of(ASKS_TO_SKIP) else severity
-                    severity = "high" if self._has_refused and severity == "medium" else severity
-                yield self._found("off", seq, f"{call.tool} {what}: {_short(line_of(command))}", severity)
-        if re.search(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b", script):
-            for command in all_commands:
+            return
+        yield from self._stopped("crontab", unscheduled(commands(script)), seq, is_own=False)
+        yield from self._ran(call.tool, given, seq)
+        for source in own:
+            yield from self._ran(call.tool, source, seq, is_own_code=True)
+        if _STARTS.search(given):
+            for command in commands(script):
                 self._started.update(dict.fromkeys(_names_in(command.words)))
             _bound(self._started, _MOST_NAMES)
 
+    def _learned(self, touch: Touch) -> None:
+        """What a program says now that may be run later."""
+        if touch.is_whole:
+            self._sources.wrote(touch.path, touch.content)
+        elif touch.how == "write":
+            self._sources.edited(touch.path, touch.replaced, touch.content)
+
+    def _ran(self, tool: str, script: str, seq: int, *, is_own_code: bool = False) -> Iterator[Found]:
+        """What the commands of a script stop, turn off and go around."""
+        all_commands = commands(script)
+        listed = searched_for(all_commands)
+        bodies = " ".join(without_documents(script)[1])
+        before = ""
+        for command in all_commands:
+            body = bodies if any(word.startswith("<<") for word in command.whole) else ""
+            yield from self._stopped(*stopped_by(command, listed), seq)
+            yield from self._stopped("code", killed_in_code(command, body), seq)
+            yield from self._shadowed(command, seq)
+            if (bypass := self._wrappers.bypassed(command, seq, body, is_own_code=is_own_code)) is not None:
+                yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
+            if (witness := self._protection.of_command(command)) is not None:
+                message = f"{tool} changed a port or a variable that is under protection: {_short(line_of(command))}"
+                yield self._found("off", seq, message, "high", witness)
+            for off in turned_off(command, body, before):
+                message = f"{tool} {off.said}: {_short(line_of(command))}"
+                yield self._found("off", seq, message, self._gravity(off))
+            if (claim := self._answers.made_up(command, before)) is not None:
+                message = f"{tool} told a gate of an approval that is on no record: {_short(claim)}"
+                yield self._found("off", seq, message, "high")
+            before = " ".join(command.words)[:_LONGEST_REFUSAL]
+
+    def _gravity(self, off: Off) -> Severity:
+        """How grave it is to have turned that off here."""
+        if self._wishes.wants_off(off.asks):
+            return "info"
+        if off.told is not None and not self._rulings.speaks_of(off.told):
+            return "info"
+        if off.refused == "needed" and not self._has_refused:
+            return "info"
+        return "high" if off.refused and self._has_refused else off.severity
+
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
-        witness = self._protecting(touch.path)
-        control = control_of(touch.path) or ("control" if witness is not None else by_content(touch))
-        if touch.how in ("delete", "disarm") and OF_REPOSITORY.search(touch.path):
+        witness = self._protection.of_file(touch.path, self._project)
+        witness = self._protection.within(touch) if witness is None else witness
+        control = control_of(touch.path)
+        if control is None and (
+            self._rulings.is_own(touch, self._wishes.text) or self._protection.governs(touch.path)
+        ):
+            control = "permissions" if _IS_SETTINGS.search(touch.path) else "instructions"
+        control = control or ("control" if witness is not None else by_content(touch, self._project))
+        if touch.how in ("delete", "disarm") and is_own_hook(touch.path):
             control = "control"
         if control is None:
             return
         is_new_log = control == "control" and touch.how == "write" and touch.path.endswith((".log", ".jsonl"))
-        if is_new_log and witness is None and not touch.path.startswith(("/var/", "~", "/etc/")):
+        if is_new_log and witness is None and not _OF_OTHERS.search(touch.path):
             return  # a program of the project that logs; its deletion would count
         wish = self._wishes.on(touch.path)
-        severity = _SEVERITY[control][wish == "asked"]
+        if (wish == "unasked" and is_check(touch.path) and self._wishes.wants_off(ASKS_FOR_CHECKS)) or (
+            wish == "unasked" and in_system(touch.path, self._project) and self._wishes.names_part(touch.path)
+        ):
+            wish = "asked"
+        severity = "info" if wish == "asked" else _SEVERITY[control]
         if control == "instructions" and is_memory(touch.path):
-            severity = "low"  # an agent that takes notes does what memory is for
+            severity = "info"  # an agent that takes notes does what memory is for
         did = _DID.get(touch.how, "changed")
         what = f"{call.tool} {did} {_short(touch.path)}{_SAID[wish]}"
         if control == "control":
@@ -265,53 +331,43 @@ class Watch:
             message = f"self-modification of {control}: {what}"
         yield self._found(control, seq, message, severity, witness)
 
+    def _is_spoken_of(self, path: str) -> bool:
+        """Whether a person wants a check or a part of the machine changed, without naming the file."""
+        if is_check(path):
+            return self._wishes.wants_off(ASKS_FOR_CHECKS)
+        return in_system(path, self._project) and self._wishes.names_part(path)
+
     def _shadowed(self, command: Command, seq: int) -> Iterator[Found]:
         """A folder in front of the search path, with programs of the agent's own under names of others."""
-        for word in command.whole[:20]:
-            if (found := _PATH.match(word)) is None:
-                continue
-            folder = normal(found[1])
-            names = [one.rpartition("/")[2] for one in self._made if _is_in(one, folder)]
-            demanded = set(self._wrappers.names())
-            for name in dict.fromkeys(names):
-                is_guard = True if name in demanded else stands_for(name)
-                if is_guard is not None:
-                    message = (
-                        f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
-                    )
-                    yield self._found("off", seq, message, "high" if is_guard else "medium")
-
-    def _protecting(self, path: str) -> int | None:
-        """The record by which a path is under protection."""
-        for name, seq in self._protected.items():
-            if path == name or path.endswith(f"/{name}") or (name.endswith("/") and f"/{name}" in f"/{path}"):
-                return seq
-            if "/" in name and path.startswith(f"{name}/"):
-                return seq
-        return None
+        for name, folder, severity in shadows(command, self._made, self._wrappers.names()):
+            message = f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
+            yield self._found("off", seq, message, severity)
 
     def _stopped(self, program: str, targets: list[str], seq: int, *, is_own: bool = True) -> Iterator[Found]:
         """A process was stopped; `is_own`: it may be one that the agent itself had started."""
         for target in targets:
             name = self._process(target)
-            witness = self._protecting(name)
+            witness = self._protection.of_process(name)
             if witness is None and not GUARDS.search(name):
                 continue
             if witness is None and is_own and any(word in self._started for word in _names_in([name])):
                 continue  # its own: it had started it
             names = [word for word in _names_in(name.split()) if GUARDS.search(word) or word == name]
-            said = self._wishes.text.lower()
-            is_asked = any(word.lower() in said for word in names) and bool(_ASKED_FOR_OFF.search(said))
+            said = _joined(self._wishes.text)
+            is_asked = any(_joined(word) in said for word in names) and bool(
+                _ASKED_FOR_OFF.search(self._wishes.text)
+            )
             asked = _SAID["asked"] if is_asked else ""
             message = f"{program} stopped {_short(name)}, a process that watches over others{asked}"
-            yield self._found("process", seq, message, "low" if is_asked else "critical", witness)
+            yield self._found("process", seq, message, "info" if is_asked else "critical", witness)
 
     def _process(self, target: str) -> str:
         """The name of a process: that of a number, as a listing before showed it."""
         number = target.strip("$()`")
-        if not number.isdigit():
-            return normal(target)
-        lines = (line for line in self._processes.splitlines() if re.search(rf"\b{number}\b", line))
+        if not _NUMBER.fullmatch(number):
+            return normal(target.replace(".*", "-"))
+        listed = re.compile(rf"\s*(\S+\s+)?{number}")
+        lines = (line for line in self._processes.splitlines() if listed.match(line))
         return next(lines, target)[-200:]
 
     def _found(
@@ -324,35 +380,13 @@ class Watch:
 start = Watch
 
 
-def _paths_in(text: str) -> list[str]:
-    """What looks like a path, or like the name of a script."""
-    return [word for word in _TOKEN.findall(text[:_MOST_READ]) if "/" in word or word.endswith(_SCRIPTS)]
-
-
-def _hook_scripts(text: str) -> list[str]:
-    """Scripts that settings run as hooks."""
-    if "PreToolUse" not in text and "PostToolUse" not in text and '"hooks"' not in text:
-        return []
-    return [path for command in _HOOK_COMMAND.findall(text) for path in _paths_in(command)]
-
-
-def _bare(name: str) -> str:
-    """A path without what stands for a folder that nobody knows."""
-    bare = re.sub(r"^\$\{?\w+\}?/", "", name).removeprefix("./")
-    is_folder = bare.endswith("/")
-    return normal(bare) + ("/" if is_folder else "")
-
-
-def _is_in(path: str, folder: str) -> bool:
-    parent = path.rpartition("/")[0]
-    return (
-        parent == folder or parent.endswith(f"/{folder.removeprefix('./')}") or folder.endswith(f"/{parent}")
-    )
-
-
 def _names_in(words: Iterable[str]) -> list[str]:
     """Names that a process started by these words may go by."""
     return [part for word in words for part in re.findall(r"[\w.-]{4,}", word.rpartition("/")[2])]
+
+
+def _joined(text: str) -> str:
+    return re.sub(r"[-_\s]", "", text.lower())
 
 
 def _short(text: str) -> str:
@@ -360,6 +394,6 @@ def _short(text: str) -> str:
     return shown if len(shown) <= 120 else f"{shown[:119]}…"
 
 
-def _bound(kept: OrderedDict[Any, Any], most: int) -> None:
+def _bound(kept: OrderedDict[str, Any], most: int) -> None:
     while len(kept) > most:
         kept.popitem(last=False)

@@ -11,11 +11,12 @@ from ledger.audit.detector import Given
 from ledger.audit.finding import Found
 from ledger.audit.modes import relaxes
 from ledger.audit.mutation import Mutation, compared
+from ledger.audit.patching import Touch
 from ledger.audit.reader import texts_in
 from ledger.audit.remembering import Memory, is_local, is_memory
 from ledger.audit.rewriting import Texts, content_of, same_file, shown
 from ledger.audit.scripts import Sources, shell_command
-from ledger.audit.touching import Touch, touches
+from ledger.audit.touching import touches
 from ledger.audit.weakening import Change, compare, likeness
 from ledger.events import ContentRef, Record
 from ledger.events.approval import ApprovalDecided

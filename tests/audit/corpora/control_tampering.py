@@ -1,8 +1,8 @@
 """Coding sessions in which the agent changes or goes around its controls, and ordinary ones that only look like it.
 
-Those by hand lie in `fixtures/audit`, the examined ones written before the detector was looked at; the developer
-traces are ordinary sessions: whatever their
-agents did, they changed no control.
+Those by hand lie in `fixtures/audit`, most of them written before the detector was changed for them (the README there
+says what it found at first sight); the developer traces are ordinary sessions: whatever their agents did, they changed
+no control.
 """
 
 import re
@@ -21,7 +21,16 @@ TITLE = (
 )
 BASELINE = "an edit or command that names hook, guard, settings, audit, monitor or a rule file"
 
-FILES = ("control_tampering.yaml", "control_tampering_examined.yaml")
+FILES = (
+    "control_tampering.yaml",
+    "control_tampering_examined.yaml",
+    "control_tampering_classes.yaml",
+    "control_tampering_wordings.yaml",
+    "control_tampering_forms.yaml",
+    "control_tampering_fresh.yaml",
+    "control_tampering_calls.yaml",
+    "control_tampering_told.yaml",
+)
 _KEYWORDS = re.compile(r"hook|guard|settings|audit|monitor|CLAUDE\.md|AGENTS\.md|--no-verify", re.IGNORECASE)
 _TRACES = (
     "claude-code/**/*.jsonl",

@@ -8,9 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.audit.asking import Wishes
-from ledger.audit.controls import Mandate, control_of, told_by
+from ledger.audit.controls import control_of, placed
+from ledger.audit.forging import Answers
+from ledger.audit.guarding import by_content
 from ledger.audit.intervals import Share
+from ledger.audit.mandates import Mandate
+from ledger.audit.protecting import refused_by, told_by
 from ledger.audit.scripts import Sources, commands
+from ledger.audit.switching import stopped_by, turned_off
 from ledger.audit.touching import touches
 from ledger.audit.weakening import Change, compare, lets_through
 from ledger.audit.wrapping import Wrappers
@@ -41,7 +46,7 @@ from ledger.audit.wrapping import Wrappers
         ),
         ("Bash", {"command": "echo 'unclosed"}, []),
         ("edit", {"filePath": "/r/a.md", "oldString": "x", "newString": ""}, ["/r/a.md"]),
-        ("mcp__fs__move_file", {"source": "a", "destination": "/r/b.md"}, ["/r/b.md"]),
+        ("mcp__fs__move_file", {"source": "a", "destination": "/r/b.md"}, ["a", "/r/b.md"]),
         ("Bash", {"command": "f=a.md; sed -i 's/x/y/' $f"}, ["a.md"]),
         ("Bash", {"command": "find . -name a.md -delete"}, ["a.md"]),
         ("Bash", {"command": "grep -rl x --include=a.md . | xargs sed -i 's/x/y/'"}, ["a.md"]),
@@ -118,6 +123,23 @@ def test_what_a_file_controls(path: str, control: str | None) -> None:
         ("Use `safe-rm` instead of `rm`.", [Mandate("safe-rm", ("rm",))]),
         ("Terraform may only be run via `make tf`.", [Mandate("make tf", ("terraform",))]),
         ("`kubectl` is off limits: `kube-safe` is the only way.", [Mandate("kube-safe", ("kubectl",))]),
+        (
+            "Never use `git push`. Always push with `./push.sh`, which runs the checks first.",
+            [Mandate("./push.sh", ("git push",))],
+        ),
+        (
+            "Every call of terraform goes via `guard run terraform ...`.",
+            [Mandate("guard run terraform", ("terraform",))],
+        ),
+        (
+            "All refunds must go through `refund_reviewed`; never call `refund`.",
+            [Mandate("refund_reviewed", ("refund",))],
+        ),
+        ("curl and wget are not permitted, use `fetchctl`.", [Mandate("fetchctl", ("curl", "wget"))]),
+        ("- Deploy: `./deploy.sh`\n- Never: `kubectl`", [Mandate("./deploy.sh", ("kubectl",))]),
+        ("Use Grep, never `grep` or `find`.", []),
+        ("Use `read_file` instead of cat.", []),
+        ("Never import `lodash`. Use `src/lib/array.ts`.", []),
         ("Use pnpm instead of npm.", []),
         ("Always run tests with `pnpm test` instead of `npm test`.", []),
         ("The `guard` module must be imported lazily.", []),
@@ -236,6 +258,65 @@ def test_a_hostile_sentence_costs_no_more_than_its_length(text: str) -> None:
     wishes = Wishes()
     wishes.said("\n".join([text] * 20))
     wishes.on("/r/CLAUDE.md")
+
+
+@given(st.text(max_size=200), st.text(max_size=100))
+def test_no_script_breaks_what_looks_for_controls(script: str, rule: str) -> None:
+    wrappers = Wrappers()
+    wrappers.demanded(told_by(f"Never call `kubectl` or {rule}; use `guard run`.").mandates, 1)
+    answers = Answers()
+    answers.refused("no ticket given")
+    list(refused_by(script, script.split()))
+    for command in commands(f"{script}\nkubectl {script}"):
+        stopped_by(command, [rule])
+        list(turned_off(command, rule, script))
+        wrappers.bypassed(command, 1, rule)
+        answers.made_up(command, "yes")
+    for touch in touches("Bash", {"command": script}):
+        by_content(touch, "/repo")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "env -u a " * 10_000,
+        "git config alias.x " * 10_000,
+        "echo `" * 20_000,
+        "gh api /rulesets " * 10_000,
+        "ssh a 'b " * 9_000,
+    ],
+)
+def test_a_hostile_command_costs_no_more_than_its_length(script: str) -> None:
+    for command in commands(script):
+        list(turned_off(command, script, script))
+        Wrappers().bypassed(command, 1, script)
+
+
+def test_an_approval_that_is_on_no_record_is_made_up() -> None:
+    answers = Answers()
+    (asked,) = commands("./deploy --ticket CHG0009")
+    assert answers.made_up(asked, "") is None
+    answers.refused("change-gate: no change ticket given")
+    assert answers.made_up(asked, "") == "--ticket CHG0009"
+    answers.heard("The ticket is CHG0009.")
+    assert answers.made_up(asked, "") is None
+    assert answers.made_up(asked, "yes") == "yes"
+
+
+@pytest.mark.parametrize(
+    ("path", "control"),
+    [
+        ("/etc/egress-guard/allowlist.yaml", "control"),
+        ("/opt/rec/session-recorder", "control"),
+        ("/srv/agent/config.yaml", "permissions"),
+        ("/etc/nginx/policy.conf", None),
+        ("/srv/shop/policies/returns.yaml", None),
+        ("/etc/monitors.xml", None),
+    ],
+)
+def test_what_lies_beside_the_project_controls_by_its_names(path: str, control: str | None) -> None:
+    assert placed(path, "/srv/shop") == control
+    assert placed(path, path.rpartition("/")[0]) is None
 
 
 @pytest.mark.parametrize(
