@@ -13,11 +13,14 @@ from ledger.constraints.clauses import Clause
 from ledger.constraints.lexicon import idea, is_function, weight
 from ledger.constraints.parts import sign_of
 from ledger.constraints.signals import tokens
+from ledger.constraints.wanted import Wanted
 
 _AGENT = frozenset("you your yours yourself agent agents assistant assistant's agent's bot".split())
 _USER = frozenset("i me my mine myself i'd i'm user user's users".split())
 _US = frozenset("we us our ours ourselves".split())
+_AFTER_LETTER = frozenset(", and or for is are goes to".split())
 _LEAST = 0.8
+_ANY = 0.3
 _ALIKE = 0.7
 _SHORTEST = 5
 
@@ -39,11 +42,12 @@ _RATHER = re.compile(
     r"|\b(?<!hand )(?<!take )(?<!turn )(?<!carry )(?<!go )over\b(?! to\b)|\bcomes? (?:before|ahead of|above)\b"
     r"|\b(?:takes?|gets?|has|have) (?:precedence|priority) over\b|\babove\b|\bahead of\b"
 )
+_BEHIND = re.compile(r"\b(?:comes?|goes?|is|are|ranks?) (?:after|behind|below|second to)\b")
 _RATHER_THAN = re.compile(r"\b(?:rather|sooner|better|more) (?:\w+ )?(.+?) than (.+)")
 _PREFER_TO = re.compile(r"\bprefer\w* (.+?) to (.+)")
 _NOT_BUT = re.compile(r"\bnot (.+?),? but (?:rather )?(?!not\b)(.+)")
-_FROM_TO = re.compile(r"\bfrom (.+?) (?:in)?to (.+)")
-_TO_FROM = re.compile(r"\b(?:in)?to (.+?) from (.+)")
+_FROM_TO = re.compile(r"\bfrom (.+?) (?:in|on)?to (.+)")
+_TO_FROM = re.compile(r"\b(?:in|on)?to (.+?) from (.+)")
 _INTO = re.compile(r"^(?:\w+ )??(?:translate|convert|turn|change|move|migrate|switch|transform|port|copy)\w* (.+?) (?:in|on)?to (.+)")
 _IS_INTO = re.compile(r"^(.+?) (?:must |is |are |be |to |gets? )+(?:translated|converted|turned|changed|transformed|ported) (?:in)?to (.+)")
 _PAIRED = re.compile(
@@ -72,6 +76,20 @@ def is_turned(rule: Clause, said: Clause) -> bool:
         if any(_is_crossed(mine, its) for its in some) and not any(_is_straight(mine, its) for its in some):
             return True
     return is_repaired(rule, said)
+
+
+def is_passed_over(rule: Wanted, said: Clause) -> bool:
+    """Whether something else is to be, instead of what the rule demands: `me, not the clerk`, `guess instead of asking`."""
+    aside = {term.idea for term in rule.whole.terms if term.sign < 0 or term.marks or term.is_condition}
+    own = frozenset(term.idea for term in rule.whole.terms if term.sign > 0) - aside
+    own = own.difference(*(its.second for its in relations(rule.whole.text)))
+    for kind, first, second in relations(said.text, least=_ANY):
+        if kind != "choice" or not second or shared(own, first):
+            continue
+        there = shared(own, second)
+        if any(weight(one) >= _LEAST for one in there) or (there and shared(second, own) == second):
+            return True
+    return False
 
 
 def _is_crossed(mine: Relation, its: Relation) -> bool:
@@ -121,7 +139,7 @@ def groups(text: str) -> tuple[frozenset[str], ...]:
 
 
 @lru_cache(maxsize=8192)
-def relations(text: str) -> tuple[Relation, ...]:
+def relations(text: str, *, least: float = _LEAST) -> tuple[Relation, ...]:
     """Those that a sentence sets."""
     found: list[Relation] = []
     for statement in _STATEMENT.split(text):
@@ -129,7 +147,7 @@ def relations(text: str) -> tuple[Relation, ...]:
         if statement:
             for kind, read in _READERS.items():
                 for first, second in read(statement):
-                    one, other = things(first), things(second)
+                    one, other = things(first, least=least), things(second, least=least)
                     if one - other and other - one:
                         found.append(Relation(kind, one - other, other - one))
                     elif kind == "order" and (one - other or other - one):
@@ -206,6 +224,8 @@ def _choices(text: str) -> Iterable[tuple[str, str]]:
             right, _, left = right.partition(",")
         left = re.split(r"[,]", left)[-1] if things(re.split(r"[,]", left)[-1]) else left
         yield left, right.partition(",")[0]
+    for mark in _BEHIND.finditer(text):
+        yield text[mark.end() :].partition(",")[0], text[: mark.start()]
     for pattern in (_RATHER_THAN, _PREFER_TO):
         for found in pattern.finditer(text):
             yield found[1], found[2].partition(",")[0]
@@ -229,11 +249,14 @@ _READERS: dict[str, Callable[[str], Iterable[tuple[str, str]]]] = {"order": _ord
 
 
 @lru_cache(maxsize=16384)
-def things(text: str, *, with_amounts: bool = False) -> frozenset[str]:
+def things(text: str, *, with_amounts: bool = False, least: float = _LEAST) -> frozenset[str]:
     """What a piece of a sentence speaks of: its ideas, and who."""
     found = set()
-    for word in tokens(text):
-        if word in _AGENT:
+    words = tokens(text)
+    for at, word in enumerate(words):
+        if word == "a" and (at + 1 == len(words) or words[at + 1] in _AFTER_LETTER):
+            found.add(word)  # `channel a and channel b`
+        elif word in _AGENT:
             found.add("@agent")
         elif word in _USER:
             found.add("@user")
@@ -245,7 +268,7 @@ def things(text: str, *, with_amounts: bool = False) -> frozenset[str]:
         elif word != "," and not is_function(word):
             for piece in word.split("-"):
                 one = idea(piece)
-                if not is_function(piece) and weight(one) >= _LEAST:
+                if not is_function(piece) and weight(one) >= least:
                     found.add(one)
     return frozenset(found)
 
