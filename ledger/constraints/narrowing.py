@@ -39,6 +39,7 @@ HARMLESS = frozenset(
         " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
+        " apiece interval frequency additional extra further"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -81,7 +82,24 @@ def is_narrower(
     quantified = {idea(one[1]) for one in _ALL.finditer(rule.whole.text)}
     if any(one in rule.ideas and one not in matched for one in quantified):
         return bool(found) or any(_is_new_deed(rule, term, matched) for term in terms)
-    return bool(found)
+    return bool(found) and not (
+        len(found) <= missing and all(_may_stand_for_it(said, term, terms, matched, found) for term in terms)
+    )
+
+
+def _may_stand_for_it(
+    said: Clause, term: Term, terms: tuple[Term, ...], matched: dict[str, Term], found: list[str]
+) -> bool:
+    """Whether a word that restricts may as well be another word for what of the rule is not said: it says neither of
+    which, where or when, nor what the sentence is about.
+    """
+    if term.idea not in found:
+        return True
+    is_first = term.place == min(one.place for one in terms if one.segment == term.segment)
+    after = said.words[term.place + 1 : term.place + 2]
+    is_joined = after == ("of",) or any(one.place == term.place + 1 for one in matched.values())
+    is_compared = said.words[term.place].endswith(("er", "est"))
+    return not (is_first or is_joined or is_compared or _restricts(said, term))
 
 
 def _is_new_deed(rule: Wanted, term: Term, matched: dict[str, Term]) -> bool:

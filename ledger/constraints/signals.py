@@ -34,6 +34,10 @@ _BARE_NO = re.compile(
     r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
     r"(?!.*\b(found|yet|were|was|located|provides?|has|have)\b)[\w' .-]{3,100}"
 )
+_UNDER_WAY = re.compile(
+    r"^(i|we|it) |\b(is|are|am) (now |currently |still |just |also )?(?!going|missing|pending|during)\w{2,}ing\b"
+    r"|\b(currently|still|so far|in progress|under way|remains? to be|to do|todo|next)\b"
+)
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
@@ -173,6 +177,11 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
         or is_soft(text)
         or orders(text)
     )
+
+
+def is_statement(text: str) -> bool:
+    """Whether it says how something is for good, and not what is going on: `replies are in Spanish`."""
+    return _UNDER_WAY.search(text) is None and not is_past(text)
 
 
 def _is_order_on_past(text: str) -> bool:
