@@ -46,6 +46,11 @@ HARMLESS = frozenset(
 """What a sentence may name beyond a rule without saying it for fewer cases."""
 
 
+_HEADS = frozenset(
+    idea(word) for word in "character code post symbol syntax markup entry label message process bit stuff".split()
+)
+"""Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
+
 _SPARED = re.compile(
     r"\b(do|does|need|needs|are|is|must) not$|\b(are|is|stays?|remains?) (exempt|unaffected|excluded|excepted)\b"
 )
@@ -127,6 +132,7 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
             or term.idea in HARMLESS
             or (is_mine and term.idea in _SPEAKERS)
             or (term.value is not None and _is_amount_of(rule, term))
+            or (term.idea in _HEADS and term.place - 1 in places)
             or opposites(term.idea) & rule.ideas.keys()
             or (term.value is None and weight(term.idea) < 1)
             or is_instead(rule, said, term)

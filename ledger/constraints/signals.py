@@ -41,7 +41,7 @@ _UNDER_WAY = re.compile(
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
-_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|goes?|needs?|requires?|forbidden|unneeded)\b")
+_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|goes?|needs?|requires?|belongs?|stays?|remains?|forbidden|unneeded)\b")
 _WHOLE = re.compile(
     r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
 )
@@ -181,7 +181,7 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
 
 def is_statement(text: str) -> bool:
     """Whether it says how something is for good, and not what is going on: `replies are in Spanish`."""
-    return _UNDER_WAY.search(text) is None and not is_past(text)
+    return _UNDER_WAY.search(text) is None and not is_past(_CLAUSE.split(text)[0] or text)
 
 
 def _is_order_on_past(text: str) -> bool:
