@@ -248,7 +248,7 @@ class _Reader:
         if amount is not None:  # `25 words at most`, or of what was said before: `it may be exceeded`
             same = [place for place in range(first, len(self.terms)) if self.terms[place].value is not None]
             some = same
-            if not same and "excess" in words:
+            if not same and ("excess" in words or words[-2:] == ["most", "it"]):
                 some = [place for place in range(first) if self.terms[place].value is not None]
             self.marks[amount] *= 1 if same else part.sign
             for place in some[-1:]:

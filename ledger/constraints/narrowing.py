@@ -47,9 +47,19 @@ HARMLESS = frozenset(
 
 
 _HEADS = frozenset(
-    idea(word) for word in "character code post symbol syntax markup entry label message process bit stuff".split()
+    idea(word) for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
 )
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
+
+_MONEY = frozenset(idea(word) for word in "cost spend value worth amount total sum".split())
+_MEASURES = {
+    **dict.fromkeys(("#usd", "#eur", "#gbp", "#chf"), _MONEY),
+    "#time": frozenset(idea(word) for word in "last take length duration long time run".split()),
+    "#month": frozenset(idea(word) for word in "last take length duration long time".split()),
+    "#size": frozenset(idea(word) for word in "size weigh large".split()),
+    "#metre": frozenset(idea(word) for word in "length height distance altitude far".split()),
+}
+"""Words that only say what an amount measures."""
 
 _SPARED = re.compile(
     r"\b(do|does|need|needs|are|is|must) not$|\b(are|is|stays?|remains?) (exempt|unaffected|excluded|excepted)\b"
@@ -82,6 +92,10 @@ def is_narrower(
     ):
         own = [term for term in terms if term.segment == at and not is_function(term.idea)]
         known = {term.idea for term in terms if term.segment != at}
+        if rule.conditions and all(
+            term.idea in rule.ideas or term.idea in HARMLESS or weight(term.idea) < 1 for term in own
+        ):
+            continue
         if own and not any(term in matched.values() and term.idea not in known for term in own):
             return True
     quantified = {idea(one[1]) for one in _ALL.finditer(rule.whole.text)}
@@ -132,6 +146,7 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
             or term.idea in HARMLESS
             or (is_mine and term.idea in _SPEAKERS)
             or (term.value is not None and _is_amount_of(rule, term))
+            or any(term.idea in _MEASURES.get(name, ()) for name, _ in rule.amounts)
             or (term.idea in _HEADS and term.place - 1 in places)
             or opposites(term.idea) & rule.ideas.keys()
             or (term.value is None and weight(term.idea) < 1)
@@ -149,10 +164,10 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
 
 
 def _names(rule: Wanted, said: Clause, part: Part) -> bool:
-    return any(
-        term.idea in rule.ideas and weight(term.idea) >= 1 and said.parts[term.segment] is part
-        for term in said.terms
-    )
+    """Whether it names something of the rule, and does not say of it what the rule says."""
+    its = [term for term in said.terms if said.parts[term.segment] is part and term.idea in rule.ideas]
+    is_told = all(term.sign == rule.signs[term.idea] for term in its) and 1 in rule.signs.values()
+    return any(weight(term.idea) >= 1 for term in its) and not is_told
 
 
 def _is_near(rule: Wanted, term: Term, matched: dict[str, Term], *, is_modifying: bool) -> bool:

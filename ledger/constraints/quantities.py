@@ -71,7 +71,7 @@ def counted(text: str) -> str:
     """A normalised text with each amount as one word, `#dimension=value`."""
     text = _DIGITS.sub("", text)
     text = text.replace("swiss franc", "swiss-franc").replace("us dollar", "us-dollar")
-    text = _AND_HALF.sub(lambda found: f"{_read(found[1] or 'one')}.5 {found[2] or found[3]}s", text)
+    text = _AND_HALF.sub(lambda found: f"{_SMALL[found[1] or 'one']}.5 {found[2] or found[3]}s", text)
     for name, amount in _NAMED.items():
         text = text.replace(name, amount)
     text = _HALF.sub(lambda found: f"0.5 {found[1]}", text)

@@ -41,7 +41,7 @@ _UNDER_WAY = re.compile(
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
-_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|goes?|needs?|requires?|belongs?|stays?|remains?|forbidden|unneeded)\b")
+_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?|forbidden|unneeded)\b")
 _WHOLE = re.compile(
     r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
 )
@@ -181,7 +181,10 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
 
 def is_statement(text: str) -> bool:
     """Whether it says how something is for good, and not what is going on: `replies are in Spanish`."""
-    return _UNDER_WAY.search(text) is None and not is_past(_CLAUSE.split(text)[0] or text)
+    main = _CLAUSE.split(text)[0] or text
+    if _UNDER_WAY.search(text) is not None or is_past(main):
+        return False
+    return is_finite(main) or not any(map(is_past_form, tokens(main)))
 
 
 def _is_order_on_past(text: str) -> bool:
@@ -196,7 +199,7 @@ def _tells(text: str) -> bool:
     if not words or not (words[0] in _STARTS or words[0].startswith("#")):
         return False
     for word in words[2:5]:
-        if word in AUXILIARY or word in WHO:
+        if word in AUXILIARY or word in WHO or word in ("get", "gets"):
             return False
         if is_past_form(word):
             return True
