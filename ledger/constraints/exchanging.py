@@ -7,6 +7,7 @@ import re
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
+from ledger.constraints.relations import is_passed_over
 from ledger.constraints.signals import tokens
 from ledger.constraints.wanted import Wanted
 
@@ -15,14 +16,12 @@ _NAMED = 0.1
 _FEWEST = 3
 _SAME = re.compile(r"\b(same|identical)\b")
 _DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
-_NOT = re.compile(r"(not|never) (?!only|just|merely|even)")
 _FIRST = re.compile(r"\bfirst\b")
 _THEN = re.compile(r"\b(then|afterwards?|later|next|second|secondly|finally|subsequently)\b")
 _OTHER_ORDER = re.compile(r"\b(before|after|until|unless|once|not|never|no)\b")
 _CUT = re.compile(r"\band\b|\bthen\b|[,;]")
 _FROM_TO = re.compile(r"\bfrom ((?:[\w'-]+ ){1,4})to ((?:[\w'-]+ ?){1,3})")
 _DETERMINED = frozenset("the a an every each all any your our its their".split())
-_REFUSING = frozenset("never not nor no".split())
 _PASSIVE = re.compile(
     r"\b(be|been|being|is|are|was|were|get|gets) (\w+ly )?\w+(ed|en|ught|ade|one|nt|old|ut)\b|\bby\b"
 )
@@ -39,8 +38,7 @@ def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: d
         or is_same_for_other(rule, said, terms)
         or is_other_ones(rule, said, matched)
         or is_demanded(rule, said)
-        or is_put_back(rule, said, terms, matched)
-        or is_left_out(rule, said, matched)
+        or is_passed_over(rule, said)
         or is_turned_round(rule, said)
         or is_in_other_order(rule, said)
     )
@@ -168,21 +166,6 @@ def is_demanded(rule: Wanted, said: Clause) -> bool:
     )
 
 
-def is_left_out(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
-    """Whether it names something that the rule demands only to refuse it: `me, not the clerk` for `the clerk`."""
-    kept = {term.idea for term in said.terms if term.sign > 0}
-    return any(
-        rule.signs[one] > 0
-        and term.idea == one
-        and one not in kept
-        and said.parts[term.segment].is_elliptic
-        and _NOT.match(said.parts[term.segment].text) is not None
-        and weight(one) >= 1
-        and _is_plain(rule, one)
-        for one, term in matched.items()
-    )
-
-
 def is_in_other_order(rule: Wanted, said: Clause) -> bool:
     """Whether it has second what the rule has first: `to the client first and then to the board`, or the other way."""
     asked, told = _sequence(rule.whole), _sequence(said)
@@ -226,28 +209,3 @@ def _ways(said: Clause) -> list[tuple[set[str], set[str], int]]:
             if first - second and second - first:
                 found.append((first - second, second - first, part.sign))
     return found
-
-
-def is_put_back(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> bool:
-    """Whether something else is to be done instead of what the rule demands."""
-    demanded = {term.idea for term in terms if said.parts[term.segment].sign > 0}
-    refused: dict[int, str] = {}
-    for term in terms:
-        part = said.parts[term.segment]
-        if part.is_elliptic and part.sign < 0 and part.text.partition(" ")[0] not in _REFUSING:
-            refused.setdefault(term.segment, term.idea)
-    return any(
-        rule.signs[one] > 0
-        and term.idea in refused.values()
-        and term.idea not in demanded
-        and _is_plain(rule, one)
-        for one, term in matched.items()
-    )
-
-
-def _is_plain(rule: Wanted, one: str) -> bool:
-    return all(
-        term.sign > 0 and not term.marks and not term.is_condition
-        for term in rule.whole.terms
-        if term.idea == one
-    )

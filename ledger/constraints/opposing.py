@@ -13,7 +13,9 @@ from ledger.constraints.lexicon import idea, is_deed, is_function, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
+from ledger.constraints.relations import is_turned
 from ledger.constraints.signals import is_release, is_soft
+from ledger.constraints.turning import is_turned_by_word
 from ledger.constraints.wanted import Wanted
 
 _MUCH = 0.4
@@ -41,6 +43,8 @@ def opposes(rule: Wanted, said: Clause, found: Match) -> bool:
     terms, matched = found.terms, found.matched
     return (
         is_misplaced(rule, said, terms, matched)
+        or is_turned(rule.whole, said)
+        or is_turned_by_word(rule.whole, said)
         or is_early(rule, said, terms, matched)
         or is_measured_otherwise(rule, said, terms, found.flips)
         or is_opened(rule, said, terms, matched)

@@ -1,0 +1,168 @@
+"""Whether one word turns a rule: only and except, up and down, who gives an approval, what holds otherwise. Pure.
+
+Each of these speaks against a rule by itself, and needs words of the sentence that say so: none of them concludes anything
+from what a sentence leaves out.
+"""
+
+import re
+from typing import NamedTuple
+
+from ledger.constraints.clauses import Clause
+from ledger.constraints.lexicon import idea, is_deed
+from ledger.constraints.parts import sign_of
+from ledger.constraints.relations import shared, things
+from ledger.constraints.signals import tokens
+
+_ANY = 0.3
+_END = r"(?=[,;:.]|$| (?:may|can|must|should|is|are|will|do|does|have|has|who|that|which)\b)"
+_EXCEPT = re.compile(rf"\b(?:except(?:ing)?(?: for)?|excluding|save for|with the exception of|(?<=one )bar|(?<=body )bar) ((?:[\w'#=./@-]+ ?){{1,6}}?){_END}")
+_EXCEPTED = re.compile(r"((?:[\w'-]+ ){1,4})(?:excepted|excluded|aside)\b")
+_ONLY = re.compile(rf"\bonly (?:for |to |by |in |on |at |with |from |the |an? )*((?:[\w'#=./@-]+ ?){{1,5}}?){_END}")
+_ONLY_LAST = re.compile(r"\b(?:by|for|to|in|on|at|with|from) ((?:[\w'-]+ ){1,3})only\b")
+_THE_ONE = re.compile(
+    r"((?:[\w'-]+ ){1,3})(?:is|are) the (?:one|ones|only|sole)(?: one| \w+)?s? (?:(?:in|on|at|for|to|with|by) )?"
+    r"(?:who|which|that|when|where|whom|allowed|permitted|to)\b"
+)
+_GIVER = re.compile(
+    r"\b(?:(\w+)'s (?:\w+ ){0,2}?(?:approval|confirmation|signature)"
+    r"|(?:approval|confirmation|permission|consent) (?:of|from|by) ((?:the |our |your |an? )?\w+)(?!')"
+    r"|(?:ask|asks|asking|consult|consults|consulting) ((?:the |our |your )?\w+))\b"
+)
+_SEEKER = re.compile(
+    r"\b(\w+),? (?:first |must |should |will |may |then |always )*(?:needs?|gets?|asks?|obtains?|seeks?|requests?|waits? for)"
+    r"(?! to be)\b"
+)
+_APPROVAL = re.compile(r"\b(?:approv|permission|consent|confirm|authori[sz])")
+_BY_DEFAULT = re.compile(r"\bunless\b.{0,30}\b(?:told|tell|say|says|said|ask|asks|asked|instructed|instruct|otherwise|request\w*)\b")
+_ON_REQUEST = re.compile(r"\bonly (?:(?:if|when|where|once) .{0,20}?\b(?:told|tells?|says?|said|asks?|asked|instruct\w*|request\w*)\b|(?:on|upon|at) .{0,20}\brequest)")
+_OTHERWISE = re.compile(r"(?:,|;|\band|\bbut) ([^,;]+?) otherwise\b|(?:^|[,;] |\bbut |\band )otherwise,? ([^,;]+)")
+_TOLD_OTHERWISE = re.compile(r"\b(?:say|says|said|told|asked|instructed|states?|stated|specified|agreed|noted|unless) otherwise\b|\bunless otherwise\b")
+_EVEN = re.compile(r"\beven (?:if|when|though|where)\b([^,;]*)")
+_IN_WHAT = re.compile(r"\b(?:in|to|with|by|on) (?:an? |the )?(\w+)\b")
+_PARTICLES = (("up", "down"), ("in", "out"), ("on", "off"), ("above", "below"), ("over", "under"), ("top", "bottom"))
+_REACH = 4
+
+
+class Let(NamedTuple):
+    """Something that a sentence names as the one thing for which it holds, or does not."""
+
+    ideas: frozenset[str]
+    """What it is."""
+
+    is_allowed: bool
+    """Whether it may be, or must; not: it may not."""
+
+
+def is_turned_by_word(rule: Clause, said: Clause) -> bool:
+    """Whether it does."""
+    return (
+        lets_other_out(rule, said)
+        or is_for_other_to_approve(rule, said)
+        or is_on_request(rule, said)
+        or is_for_the_rest(rule, said)
+        or is_said_of_even(rule, said)
+        or goes_other_way(rule, said)
+    )
+
+
+def lets_other_out(rule: Clause, said: Clause) -> bool:
+    """Whether only that may which the rule excepts, or the other way round."""
+    told = _lets(said)
+    return any(
+        mine.is_allowed != its.is_allowed and shared(mine.ideas, its.ideas) for mine in _lets(rule) for its in told
+    )
+
+
+def _lets(said: Clause) -> list[Let]:
+    found = []
+    for statement in re.split(r"[;:]", said.text):
+        is_open = sign_of(statement)[0] > 0
+        for pattern in (_EXCEPT, _EXCEPTED):
+            found += [Let(things(one[1], least=_ANY), not is_open) for one in pattern.finditer(statement)]
+        for piece in statement.split(","):
+            is_open = sign_of(piece)[0] > 0
+            for pattern in (_ONLY, _ONLY_LAST, _THE_ONE):
+                found += [Let(things(one[1], least=_ANY), is_open) for one in pattern.finditer(piece)]
+    return found
+
+
+def is_for_other_to_approve(rule: Clause, said: Clause) -> bool:
+    """Whether the agent approves, or he who must be asked must ask."""
+    mine, its = _givers(rule), _givers(said)
+    if "@agent" in its and "@agent" not in mine:
+        return _APPROVAL.search(rule.text) is not None or bool(mine)
+    if not mine or _APPROVAL.search(said.text) is None:
+        return False
+    seekers = frozenset[str]().union(*(things(one[1], least=_ANY) for one in _SEEKER.finditer(said.text)))
+    return bool(shared(mine, seekers)) and not shared(mine, its)
+
+
+def _givers(said: Clause) -> frozenset[str]:
+    return frozenset[str]().union(
+        *(things(next(filter(None, one.groups())), least=_ANY) for one in _GIVER.finditer(said.text))
+    )
+
+
+def is_on_request(rule: Clause, said: Clause) -> bool:
+    """Whether it must be asked for what the rule makes the default, or the other way round."""
+    is_same = sign_of(_main(rule.text))[0] == sign_of(_main(said.text))[0]
+    return is_same and any(
+        one.search(mine.text) is not None and other.search(its.text) is not None
+        for one, other in ((_BY_DEFAULT, _ON_REQUEST),)
+        for mine, its in ((rule, said), (said, rule))
+    )
+
+
+def _main(text: str) -> str:
+    return re.sub(r"\bunless\b[^,;]*", "", text)
+
+
+def is_for_the_rest(rule: Clause, said: Clause) -> bool:
+    """Whether it leaves for all other cases what the rule demands in its own: `on when guests stay, off otherwise`."""
+    if "otherwise" in rule.text or _TOLD_OTHERWISE.search(said.text):
+        return False
+    for rest in _OTHERWISE.finditer(said.text):
+        there = things(rest[1] or rest[2], least=_ANY)
+        before = things(said.text[: rest.start()], least=_ANY)
+        if shared(there, things(rule.text, least=_ANY) - before):
+            return True
+    return False
+
+
+def is_said_of_even(rule: Clause, said: Clause) -> bool:
+    """Whether it demands what the rule has only after `even if`: `answer in English` for `even if I write in English`."""
+    for case in _EVEN.finditer(rule.text):
+        main = rule.text.replace(case[0], " ")
+        aside = {idea(one[1]) for one in _IN_WHAT.finditer(case[1])} - things(main, least=_ANY)
+        here = _EVEN.sub(" ", said.text)
+        if aside & {idea(one[1]) for one in _IN_WHAT.finditer(here)} and sign_of(here)[0] == sign_of(main)[0]:
+            return True
+    return False
+
+
+def goes_other_way(rule: Clause, said: Clause) -> bool:
+    """Whether it does something up that the rule does down."""
+    mine, its = _directions(rule), _directions(said)
+    return any(
+        (verb, other) in its and (verb, one) not in its
+        for verb, one, in mine
+        for pair in _PARTICLES
+        if one in pair
+        for other in pair
+        if other != one and (verb, other) not in mine
+    )
+
+
+def _directions(said: Clause) -> set[tuple[str, str]]:
+    """Each of its deeds with the small word that says which way."""
+    found = set()
+    for part in said.parts:
+        words = tokens(part.text)
+        for at, word in enumerate(words):
+            if not any(word in pair for pair in _PARTICLES):
+                continue
+            for back in range(at - 1, max(-1, at - 1 - _REACH), -1):
+                if is_deed(idea(words[back])):
+                    found.add((idea(words[back]), word))
+                    break
+    return found
