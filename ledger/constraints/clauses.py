@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ledger.constraints import signals
-from ledger.constraints.lexicon import idea, is_function, rephrased, stem
+from ledger.constraints.lexicon import idea, is_function, is_known, rephrased
 from ledger.constraints.parts import Part, parts_of, reach
 from ledger.constraints.quantities import counted, value_of
 from ledger.constraints.signals import AUXILIARY, IF, WHO, is_negative, tokens
@@ -23,6 +23,8 @@ _MOSTLY_QUOTED = 0.6
 _REMARK = re.compile(
     r"\b(not?|none|n/a|though|although|already|done|see|yet|so far|since|because|was|were)\b"
 )
+_NONE_OF = re.compile(r"no (?!exception|matter)[\w-]+(?: [\w-]+)?(?:, no [\w-]+(?: [\w-]+)?)*")
+_SAYS_MORE = re.compile(r"\b(?:is|are) (?:forbidden|out|prohibited|banned|allowed|permitted)\b")
 _APART = re.compile(r"\(([^()]*)\)")
 _ENDS = frozenset("before after when if while so because unless until once".split())
 _TURN_IF_REFUSED = frozenset(("unless", "except"))
@@ -162,6 +164,10 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
 def _apart(found: re.Match[str]) -> str:
     """Words in brackets: examples belong to what is said, remarks do not."""
     inner = found[1]
+    if _NONE_OF.fullmatch(inner):
+        return f" without {inner.removeprefix('no ').replace(', no ', ' or ')} "
+    if _SAYS_MORE.search(inner):
+        return f" ; {inner} "
     is_remark = _REMARK.search(inner) is not None and not signals.has_exception(inner)
     return " " if is_remark else f" {inner.replace(',', ' or')} "
 
@@ -242,7 +248,7 @@ class _Reader:
         if amount is not None:  # `25 words at most`, or of what was said before: `it may be exceeded`
             same = [place for place in range(first, len(self.terms)) if self.terms[place].value is not None]
             some = same
-            if not same and "excess" in words:
+            if not same and ("excess" in words or words[-2:] == ["most", "it"]):
                 some = [place for place in range(first) if self.terms[place].value is not None]
             self.marks[amount] *= 1 if same else part.sign
             for place in some[-1:]:
@@ -325,14 +331,14 @@ def _pieces(word: str) -> list[str]:
     """A word, or the words that a hyphen joins; `non-` is read as `un`."""
     if word.startswith("non-"):
         word = f"un{word.removeprefix('non-')}"
-    if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or idea(word) != stem(word):
+    if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or is_known(word):
         return [word.rstrip("/") if "/" in word[:-1] else word]
     return [piece for piece in word.split("-") if not is_function(piece)]
 
 
 def _base(word: str) -> tuple[str, bool]:
     """The idea of a word, and whether `un-` turns it."""
-    if idea(word) != stem(word):
+    if is_known(word):
         return idea(word), False
     is_turned = word.startswith("un") and not word.startswith(("under", "uni")) and word not in _NOT_TURNED
     if is_turned and len(word) >= _SHORTEST_TURNED:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import near, opposites, weight
+from ledger.constraints.lexicon import idea, near, opposites, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.narrowing import is_instead, is_narrower, restricting
 from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
@@ -203,8 +203,11 @@ def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
 def _is_swapped(rule: Wanted, found: Match) -> bool:
     """Whether what must come first comes second: `alter the table before you back it up`."""
     orders = {term.idea: term.order for term in rule.whole.terms if term.order} or _gated(rule)
+    said: dict[str, set[int]] = {}
+    for term in found.terms:
+        said.setdefault(term.idea, set()).add(term.order)
     told = [
-        (rule.ideas[one], orders[one], term.order)
+        (rule.ideas[one], orders[one], orders[one] if orders[one] in said[term.idea] else term.order)
         for one, term in found.matched.items()
         if one in orders and term.order
     ]
@@ -316,7 +319,7 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
         return "inverted"
     if lets_itself_out(rule, said, found.terms) or not _has_amounts(rule, found):
         return "weakened"
-    if not whole.is_soft and (is_soft(text) or is_softened(said, found.terms)):
+    if not whole.is_soft and (_is_soft(rule, text) or is_softened(said, found.terms)):
         return "weakened"
     if is_mild(text) and whole.is_strict and not is_strict(text):
         return "weakened"
@@ -335,6 +338,11 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
     is_placed = all(part.is_placed for part in found.parts)
     enough = _PLACED_ENOUGH if is_placed or _is_half(rule, found) else ENOUGH
     return "paraphrase" if found.share >= enough else "absent"
+
+
+def _is_soft(rule: Wanted, text: str) -> bool:
+    """Whether it may be outweighed, what the rule itself names left aside: `... must not be recommended`."""
+    return is_soft(text) and is_soft(" ".join(word for word in text.split() if idea(word) not in rule.ideas))
 
 
 def _is_half(rule: Wanted, found: Match) -> bool:

@@ -62,6 +62,12 @@ def idea(word: str) -> str:
 
 
 @cache
+def is_known(word: str) -> bool:
+    """Whether a word stands in a line of words that say the same."""
+    return stem(word) in _ideas()
+
+
+@cache
 def _near() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for words in _lines("near"):

@@ -39,11 +39,27 @@ HARMLESS = frozenset(
         " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
+        " apiece interval frequency additional extra further"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
 """What a sentence may name beyond a rule without saying it for fewer cases."""
 
+
+_HEADS = frozenset(
+    idea(word) for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
+)
+"""Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
+
+_MONEY = frozenset(idea(word) for word in "cost spend value worth amount total sum".split())
+_MEASURES = {
+    **dict.fromkeys(("#usd", "#eur", "#gbp", "#chf"), _MONEY),
+    "#time": frozenset(idea(word) for word in "last take length duration long time run".split()),
+    "#month": frozenset(idea(word) for word in "last take length duration long time".split()),
+    "#size": frozenset(idea(word) for word in "size weigh large".split()),
+    "#metre": frozenset(idea(word) for word in "length height distance altitude far".split()),
+}
+"""Words that only say what an amount measures."""
 
 _SPARED = re.compile(
     r"\b(do|does|need|needs|are|is|must) not$|\b(are|is|stays?|remains?) (exempt|unaffected|excluded|excepted)\b"
@@ -76,12 +92,33 @@ def is_narrower(
     ):
         own = [term for term in terms if term.segment == at and not is_function(term.idea)]
         known = {term.idea for term in terms if term.segment != at}
+        if rule.conditions and all(
+            term.idea in rule.ideas or term.idea in HARMLESS or weight(term.idea) < 1 for term in own
+        ):
+            continue
         if own and not any(term in matched.values() and term.idea not in known for term in own):
             return True
     quantified = {idea(one[1]) for one in _ALL.finditer(rule.whole.text)}
     if any(one in rule.ideas and one not in matched for one in quantified):
         return bool(found) or any(_is_new_deed(rule, term, matched) for term in terms)
-    return bool(found)
+    return bool(found) and not (
+        len(found) <= missing and all(_may_stand_for_it(said, term, terms, matched, found) for term in terms)
+    )
+
+
+def _may_stand_for_it(
+    said: Clause, term: Term, terms: tuple[Term, ...], matched: dict[str, Term], found: list[str]
+) -> bool:
+    """Whether a word that restricts may as well be another word for what of the rule is not said: it says neither of
+    which, where or when, nor what the sentence is about.
+    """
+    if term.idea not in found:
+        return True
+    is_first = term.place == min(one.place for one in terms if one.segment == term.segment)
+    after = said.words[term.place + 1 : term.place + 2]
+    is_joined = after == ("of",) or any(one.place == term.place + 1 for one in matched.values())
+    is_compared = said.words[term.place].endswith(("er", "est"))
+    return not (is_first or is_joined or is_compared or _restricts(said, term))
 
 
 def _is_new_deed(rule: Wanted, term: Term, matched: dict[str, Term]) -> bool:
@@ -109,6 +146,8 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
             or term.idea in HARMLESS
             or (is_mine and term.idea in _SPEAKERS)
             or (term.value is not None and _is_amount_of(rule, term))
+            or any(term.idea in _MEASURES.get(name, ()) for name, _ in rule.amounts)
+            or (term.idea in _HEADS and term.place - 1 in places)
             or opposites(term.idea) & rule.ideas.keys()
             or (term.value is None and weight(term.idea) < 1)
             or is_instead(rule, said, term)
@@ -125,10 +164,10 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
 
 
 def _names(rule: Wanted, said: Clause, part: Part) -> bool:
-    return any(
-        term.idea in rule.ideas and weight(term.idea) >= 1 and said.parts[term.segment] is part
-        for term in said.terms
-    )
+    """Whether it names something of the rule, and does not say of it what the rule says."""
+    its = [term for term in said.terms if said.parts[term.segment] is part and term.idea in rule.ideas]
+    is_told = all(term.sign == rule.signs[term.idea] for term in its) and 1 in rule.signs.values()
+    return any(weight(term.idea) >= 1 for term in its) and not is_told
 
 
 def _is_near(rule: Wanted, term: Term, matched: dict[str, Term], *, is_modifying: bool) -> bool:

@@ -17,6 +17,7 @@ from ledger.constraints.signals import (
     is_past,
     is_permit,
     is_rule,
+    is_statement,
     tokens,
 )
 
@@ -72,13 +73,13 @@ def parts_of(plain: str, *, is_ruled: bool, is_told: bool, is_question: bool) ->
         sign, has_own = sign_of(text)
         is_elliptic = number > 0 and has_own and _is_elliptic(text)
         is_ruling = not is_question and (
-            is_rule(text, is_ruled=is_ruled, is_told=is_told)
+            is_rule(text, is_ruled=is_ruled or is_statement(text), is_told=is_told)
             or (number > 0 and found[-1].is_rule and not is_past(text))
         )
         is_when = len(texts) > 1 and (is_condition(text) or _OF_WHOM.match(text) is not None)
         if text.startswith("instead_of"):
             sign, is_elliptic, text = -1, True, text.removeprefix("instead_of").strip()
-        is_placed = is_ruled and not is_rule(text, is_ruled=False, is_told=is_told)
+        is_placed = is_ruling and not is_rule(text, is_ruled=False, is_told=is_told)
         is_leave = sign > 0 and is_permit(text)
         found.append(Part(text, sign, is_ruling, is_when, is_leave, is_placed, is_elliptic))
     for number, part in enumerate(found[1:]):

@@ -50,6 +50,18 @@ _PLAIN = re.compile(r"(?<![\w.#/:@=+-])(\d+(?:\.\d+)?)(?![\w/:@+-]|\.\d)")
 _COUNTED = re.compile(r"#([a-z]+)=(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _JOINED = re.compile(r"(?<![\w.#/:@=+-])(\d+)-(?=[a-z]{3,})")
 _HALF = re.compile(r"\bhalf (?:an? )?(year|month|day|hour|minute|megabyte|gigabyte|mb|gb)\b")
+_AND_HALF = re.compile(
+    rf"\b(?:({'|'.join(_SMALL)}) and a half (hour|minute|day|week|month|year)s?"
+    r"|an? (hour|minute|day|week|month|year) and a half)\b"
+)
+_NAMED = {
+    "three quarters of an hour": "45 minutes",
+    "a quarter of an hour": "15 minutes",
+    "a quarter-hour": "15 minutes",
+    "a fortnight": "2 weeks",
+    "half a dozen": "6",
+    "a dozen": "12",
+}
 _ONE = re.compile(
     r"\b(than|within|inside|after|least|most) (?:an? |one )(second|minute|hour|day|week|month|year)\b"
 )
@@ -59,6 +71,9 @@ def counted(text: str) -> str:
     """A normalised text with each amount as one word, `#dimension=value`."""
     text = _DIGITS.sub("", text)
     text = text.replace("swiss franc", "swiss-franc").replace("us dollar", "us-dollar")
+    text = _AND_HALF.sub(lambda found: f"{_SMALL[found[1] or 'one']}.5 {found[2] or found[3]}s", text)
+    for name, amount in _NAMED.items():
+        text = text.replace(name, amount)
     text = _HALF.sub(lambda found: f"0.5 {found[1]}", text)
     text = _ONE.sub(lambda found: f"{found[1]} 1 {found[2]}", text)
     text = _IN_WORDS.sub(lambda found: _read(found[0]), text)

@@ -34,10 +34,14 @@ _BARE_NO = re.compile(
     r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
     r"(?!.*\b(found|yet|were|was|located|provides?|has|have)\b)[\w' .-]{3,100}"
 )
+_UNDER_WAY = re.compile(
+    r"^(i|we|it) |\b(is|are|am) (now |currently |still |just |also )?(?!going|missing|pending|during)\w{2,}ing\b"
+    r"|\b(currently|still|so far|in progress|under way|remains? to be|to do|todo|next)\b"
+)
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
-_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|goes?|needs?|requires?|forbidden|unneeded)\b")
+_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?|forbidden|unneeded)\b")
 _WHOLE = re.compile(
     r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
 )
@@ -175,6 +179,14 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
     )
 
 
+def is_statement(text: str) -> bool:
+    """Whether it says how something is for good, and not what is going on: `replies are in Spanish`."""
+    main = _CLAUSE.split(text)[0] or text
+    if _UNDER_WAY.search(text) is not None or is_past(main):
+        return False
+    return is_finite(main) or not any(map(is_past_form, tokens(main)))
+
+
 def _is_order_on_past(text: str) -> bool:
     """Whether it orders, and only a clause in it tells what was: `never ... before the board has announced it`."""
     main = _CLAUSE.split(text)[0]
@@ -187,7 +199,7 @@ def _tells(text: str) -> bool:
     if not words or not (words[0] in _STARTS or words[0].startswith("#")):
         return False
     for word in words[2:5]:
-        if word in AUXILIARY or word in WHO:
+        if word in AUXILIARY or word in WHO or word in ("get", "gets"):
             return False
         if is_past_form(word):
             return True

@@ -36,6 +36,13 @@ _GIVES_REASON = re.compile(
     r",? ?(and|also|as (?!long|soon|far)|because|since|so|per|which|that|for the reason|in order"
     r"|due|by order|according|see|source|says?|said)\b"
 )
+_MEANT = 0.7
+_NOTHING = frozenset[str]()
+_REFERS = re.compile(
+    r"^(it|they|this|these|those|such|he|she|both)\b|\b(for|of|from|to|on|in|about) (it|them|that)\b(?! \w)|\bthere\b(?= (is|are|and|or)|\W*$)"
+    r"|\b(?<!the )ones (are|is|must)\b"
+)
+"""What takes up something of the sentence before."""
 _EMBEDS = re.compile(r"\b(of|from|in|for|about|with|by|on|the|an?|all|these|our|your) $")
 """Where the words before a copy do not end: `papers from the` personnel files."""
 _DENIED = re.compile(r"\b(not|never|no longer|stop|without|nobody|n't)$")
@@ -80,13 +87,14 @@ def _see(rule: Wanted, text: str, is_ruled: bool) -> Seen:
     for start in range(len(said)):
         for size in range(1, min(at_once, len(said) - start) + 1):
             there = ideas[start] if size == 1 else ideas[start].union(*ideas[start + 1 : start + size])
-            if not _may_say(needed, there, _FEW):
-                continue
             window = said[start : start + size]
+            before = ideas[start - 1] if start and _REFERS.search(window[0].text) else _NOTHING
+            if not _may_say(needed, there | before if before else there, _FEW):
+                continue
             told = " ; ".join(one.text.rstrip(".!;") for one in window) if size > 1 else window[0].text
             if size > 1 and not _is_joint(rule, is_there, told, window, needed, ideas[start:]):
                 continue
-            one = _judge(rule, told, is_ruled or window[0].is_ruled)
+            one = _judge(rule, told, is_ruled or window[0].is_ruled, _meant(needed, there, before))
             is_copied = is_copied or one.share == COPIED
             found = _better(found, one)
     if not is_copied and rule.bare and f" {rule.bare} " in f" {plain} ":
@@ -174,8 +182,18 @@ def _better(found: Seen, one: Seen) -> Seen:
 _bare = lru_cache(maxsize=8192)(bare)
 
 
-def _judge(rule: Wanted, told: str, is_ruled: bool) -> Seen:
-    """One sentence."""
+def _meant(
+    needed: tuple[tuple[float, frozenset[str]], ...], there: frozenset[str], before: frozenset[str]
+) -> float:
+    """How much of a rule a sentence says by `it` or `they`: what stands only in the sentence before it."""
+    if not before:
+        return 0.0
+    some = sum(heavy for heavy, words in needed if words.isdisjoint(there) and not words.isdisjoint(before))
+    return _MEANT * some / (sum(heavy for heavy, _ in needed) or 1.0)
+
+
+def _judge(rule: Wanted, told: str, is_ruled: bool, bonus: float = 0.0) -> Seen:
+    """One sentence. `bonus`: so much of the rule is said by what its pronouns stand for."""
     plain = _bare(told)
     if rule.bare and f" {rule.bare} " in f" {plain} ":
         before, _, after = plain.partition(rule.bare)
@@ -186,6 +204,9 @@ def _judge(rule: Wanted, told: str, is_ruled: bool) -> Seen:
     if rule.whole.literals and not all(bare(one) in plain for one in rule.whole.literals):
         return Seen("absent", 0.0, told)
     seen = judged(rule, said, told)
+    if bonus and seen.visibility == "absent":
+        meant = judged(rule, said, told, bonus=bonus)
+        seen = meant if meant.visibility in KEPT else seen
     if rule.whole.literals and seen.share >= _LITERAL:
         return judged(rule, said, told, bonus=_LITERAL)
     return seen

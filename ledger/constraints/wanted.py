@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ledger.constraints.clauses import Clause, Term, clause
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
+from ledger.constraints.signals import has_modal, orders
 from ledger.constraints.wording import bare, normal, sentences
 
 _PLACES = re.compile(
@@ -36,7 +37,7 @@ class Wanted(NamedTuple):
     """They, without marks."""
 
     sentences: int
-    """How many sentences it has."""
+    """How many sentences it has, or orders that could each have one."""
 
     ideas: dict[str, float]
     """What it says, each idea with its weight."""
@@ -92,7 +93,7 @@ def wanted(text: str) -> Wanted:
     return Wanted(
         text,
         bare(text),
-        max(1, count),
+        max(1, count, _orders(whole)),
         ideas,
         signs,
         whole,
@@ -102,6 +103,14 @@ def wanted(text: str) -> Wanted:
         any(opposites(one) & ideas.keys() for one in ideas),
         frozenset(_any_of(whole, lists)),
         lists,
+    )
+
+
+def _orders(whole: Clause) -> int:
+    """How many of its parts each order something by themselves."""
+    return sum(
+        not part.is_condition and not part.is_elliptic and (has_modal(part.text) or orders(part.text) or part.sign < 0)
+        for part in whole.parts
     )
 
 
