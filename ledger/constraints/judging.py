@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import idea, near, opposites, weight
+from ledger.constraints.lexicon import covers, idea, near, opposites, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.narrowing import is_instead, is_narrower, restricting
 from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
@@ -25,6 +25,7 @@ _PLACED_ENOUGH = 0.61
 _RULED = 0.45
 _NEAR = 0.75
 _OTHER = 0.5
+_STATED = 0.5
 _HEAVY = 0.8
 _LEAST_OF_PART = 0.4
 _OTHER_DEED = 0.25
@@ -36,6 +37,7 @@ _ALL_LISTED = 0.8
 
 
 _ANYTHING = re.compile(r"\b(nothing|anything|everything|whatever|nobody|anyone|anybody|everyone|whoever)\b")
+_OF_OTHER = re.compile(r"\b(own|other|others|private|personal|topic|elsewhere|different)\b")
 _ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
 
 
@@ -58,13 +60,17 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
         return Seen("absent", best.share * _OTHER, told)
     if kind in KEPT and is_spared(rule, told):
         kind = "narrowed"
-    return Seen(kind, best.share, told, is_leave)
+    share = best.share
+    if kind == "inverted" and all(part.is_stated for part in best.parts):
+        share *= _STATED  # what is told of one case takes back no rule that is said elsewhere
+    return Seen(kind, share, told, is_leave)
 
 
 def _is_of_other(rule: Wanted, said: Clause, found: Match) -> bool:
     """Whether it speaks of something else than the rule: its own branch may be pushed to, the shared one not."""
     is_left = any(one not in found.matched and heavy >= _HEAVY for one, heavy in rule.ideas.items())
-    return is_left and bool(restricting(rule, said, found.terms, found.matched))
+    is_leave_of_other = _is_permit(found) and _OF_OTHER.search(said.text) and not _OF_OTHER.search(rule.whole.text)
+    return is_left and (bool(is_leave_of_other) or bool(restricting(rule, said, found.terms, found.matched)))
 
 
 def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
@@ -122,10 +128,8 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
             for one, heavy in rule.ideas.items()
             if one not in matched and one in rule.any_of and opposites(one).isdisjoint(there)
         )
-    if "action" in there:  # any action: all that the rule lists
-        hit += sum(
-            _ALL_LISTED * rule.ideas[name] for names in rule.lists for name in names if name not in matched
-        )
+    listed = {name for names in rule.lists for name in names if name not in matched}
+    hit += sum(_ALL_LISTED * rule.ideas[name] for name in listed if covers(there.keys(), name))
     said_share = min(1.0, hit / total)
     if rule.deeds and not rule.deeds & matched.keys():
         others = {one for one in deeds_in(said, terms) if one not in rule.ideas and weight(one) >= 1}

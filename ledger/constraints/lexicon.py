@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -81,6 +82,14 @@ def _near() -> dict[str, frozenset[str]]:
 def near(one: str) -> frozenset[str]:
     """Ideas that may stand for an idea."""
     return _near().get(one, frozenset())
+
+
+_COVERED = {names[0]: frozenset(map(idea, names[1:])) for names in _lines("covers")}
+
+
+def covers(some: Iterable[str], one: str) -> bool:
+    """Whether one of these ideas takes in another: `secret` each key and password, `action` whatever is done."""
+    return any(name == "action" or one in _COVERED.get(name, ()) for name in some)
 
 
 _PAIRS = [(idea(one), idea(other)) for one, other in _lines("opposite")]

@@ -3,10 +3,10 @@
 import re
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import idea, is_deed, is_function, is_verb, near, opposites, weight
+from ledger.constraints.lexicon import covers, idea, is_deed, is_function, is_verb, near, opposites, weight
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.signals import is_finite
+from ledger.constraints.signals import is_finite, tokens
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
@@ -77,9 +77,9 @@ def is_narrower(
     of the rule; `missing`: so many of its ideas are not said, and what is said beyond it may stand for them.
     """
     for names in rule.lists:
-        there = [name for name in names if name in matched]
-        is_part = 0 < len(there) < len(names) and missing >= len(names) - len(there)
-        if is_part and not any(term.idea == "action" for term in terms):
+        told = {term.idea for term in terms}
+        there = [name for name in names if name in matched or covers(told, name)]
+        if 0 < len(there) < len(names) and missing >= len(names) - len(there):
             return True
     if any(_SPARED.search(part.text) and _names(rule, said, part) for part in said.parts):
         return True
@@ -146,6 +146,7 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
             or term.idea in HARMLESS
             or (is_mine and term.idea in _SPEAKERS)
             or (term.value is not None and _is_amount_of(rule, term))
+            or _is_other_matter(said, term, matched)
             or any(term.idea in _MEASURES.get(name, ()) for name, _ in rule.amounts)
             or (term.idea in _HEADS and term.place - 1 in places)
             or opposites(term.idea) & rule.ideas.keys()
@@ -161,6 +162,13 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
         if is_modifier or is_object or not is_deed(term.idea) or _restricts(said, term):
             found.append(term.idea)
     return found
+
+
+def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool:
+    """Whether it stands after `, and`, and nothing of the rule with it."""
+    _, joined, rest = said.parts[term.segment].text.partition(" , and ")
+    words = set(tokens(rest)) if joined else set()
+    return said.words[term.place] in words and not any(said.words[one.place] in words for one in matched.values())
 
 
 def _names(rule: Wanted, said: Clause, part: Part) -> bool:

@@ -59,7 +59,10 @@ class Part(NamedTuple):
     """Whether it permits."""
 
     is_placed: bool
-    """Whether only the place where it stands makes a rule of it."""
+    """Whether only the place where it stands, or that it is told like one, makes a rule of it."""
+
+    is_stated: bool
+    """Whether it only says how something is, and does not stand where rules stand."""
 
     is_elliptic: bool
     """Whether it goes on the part before it: `in economy, never in business class`."""
@@ -81,7 +84,8 @@ def parts_of(plain: str, *, is_ruled: bool, is_told: bool, is_question: bool) ->
             sign, is_elliptic, text = -1, True, text.removeprefix("instead_of").strip()
         is_placed = is_ruling and not is_rule(text, is_ruled=False, is_told=is_told)
         is_leave = sign > 0 and is_permit(text)
-        found.append(Part(text, sign, is_ruling, is_when, is_leave, is_placed, is_elliptic))
+        is_stated = is_placed and not is_ruled
+        found.append(Part(text, sign, is_ruling, is_when, is_leave, is_placed, is_stated, is_elliptic))
     for number, part in enumerate(found[1:]):
         if part.is_elliptic and part.is_rule and not is_question and not is_past(found[number].text):
             found[number] = found[number]._replace(is_rule=True)

@@ -54,6 +54,7 @@ _AND_HALF = re.compile(
     rf"\b(?:({'|'.join(_SMALL)}) and a half (hour|minute|day|week|month|year)s?"
     r"|an? (hour|minute|day|week|month|year) and a half)\b"
 )
+_METRES = re.compile(r"(?<=\d) m(?=$|[ ,;:)]|\.(?:\s|$))")
 _NAMED = {
     "three quarters of an hour": "45 minutes",
     "a quarter of an hour": "15 minutes",
@@ -74,6 +75,7 @@ def counted(text: str) -> str:
     text = _AND_HALF.sub(lambda found: f"{_SMALL[found[1] or 'one']}.5 {found[2] or found[3]}s", text)
     for name, amount in _NAMED.items():
         text = text.replace(name, amount)
+    text = _METRES.sub(" metres", text)
     text = _HALF.sub(lambda found: f"0.5 {found[1]}", text)
     text = _ONE.sub(lambda found: f"{found[1]} 1 {found[2]}", text)
     text = _IN_WORDS.sub(lambda found: _read(found[0]), text)
