@@ -37,6 +37,7 @@ _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful m
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
 _INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
+_NO_OTHER = re.compile(r"(?:no|not|never) [\w'-]+(?: [\w'-]+)?")
 _ASIDE = re.compile(r"(?:not|nor) (?:(?:the|a|an|in|by|to|with|from|on|at|of|for|any|your|our) )*[\w'-]+")
 
 
@@ -200,6 +201,8 @@ def sign_of(text: str) -> tuple[int, bool]:
                 continue
             elif opener and word in _IN_CLAUSE:
                 since = None
+            elif has_own and words[number - 1] == "or":
+                continue  # `must not be ignored or skipped`
             else:
                 is_released = is_released or word in _RELEASES
                 is_doubled = sign < 0 and word in _EMPHATIC
