@@ -88,7 +88,8 @@ def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
             if end < len(parts) and parts[end].is_condition and end == len(parts) - 1:
                 continue
             yield range(start, end), tuple(term for term in said.terms if start <= term.segment < end), False
-        if start and parts[start].is_elliptic and parts[start].is_rule and not parts[start].is_condition:
+        names = any(term.segment == start for term in said.terms)
+        if start and names and parts[start].is_elliptic and parts[start].is_rule and not parts[start].is_condition:
             # `in economy, never in business class`: what it is about stands before.
             sign = parts[start].sign
             yield (

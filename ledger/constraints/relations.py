@@ -178,6 +178,9 @@ def _orders(text: str) -> Iterable[tuple[str, str]]:
             right, _, left = right.partition(",")
         else:
             right = right.partition(",")[0]
+        if mark[1] in ("after", "once") and not things(right) and (cut := _last_break(left)):
+            yield left[:cut], left[cut:]  # `A first, and B only after it is done`
+            continue
         is_refused = sign_of(left if len(marks) > 1 or "," in text else text)[0] < 0
         waits = _WAITS.search(left) is not None
         word = mark[1]
@@ -198,6 +201,10 @@ def _orders(text: str) -> Iterable[tuple[str, str]]:
             yield right, left
     if not marks:
         yield from _then(text)
+
+
+def _last_break(text: str) -> int:
+    return max((one.start() for one in _BREAK.finditer(text)), default=0)
 
 
 def _then(text: str) -> Iterable[tuple[str, str]]:
