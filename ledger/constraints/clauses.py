@@ -332,7 +332,7 @@ def _pieces(word: str) -> list[str]:
     if word.startswith("non-"):
         word = f"un{word.removeprefix('non-')}"
     if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or is_known(word):
-        return [word.rstrip("/") if "/" in word[:-1] else word]
+        return [word.rstrip("/")]
     return [piece for piece in word.split("-") if not is_function(piece)]
 
 

@@ -25,6 +25,7 @@ _PLACED_ENOUGH = 0.61
 _RULED = 0.45
 _NEAR = 0.75
 _OTHER = 0.5
+_AMOUNTS = 0.6
 _STATED = 0.5
 _HEAVY = 0.8
 _LEAST_OF_PART = 0.4
@@ -134,7 +135,8 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
     said_share = min(1.0, hit / total)
     if rule.deeds and not rule.deeds & matched.keys():
         others = {one for one in deeds_in(said, terms) if one not in rule.ideas and weight(one) >= 1}
-        if others - {term.idea for term in matched.values()}:
+        rest = {one for one, heavy in rule.ideas.items() if one not in rule.deeds and heavy >= _AMOUNTS}
+        if others - {term.idea for term in matched.values()} and (len(rest) < 2 or not rest <= matched.keys()):
             said_share -= _OTHER_DEED
     return Match(said_share, terms, matched, frozenset(flips), parts)
 

@@ -39,7 +39,7 @@ HARMLESS = frozenset(
         " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
-        " apiece interval frequency additional extra further"
+        " language version fit apiece interval frequency additional extra further"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -51,12 +51,14 @@ _HEADS = frozenset(
 )
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
+_DONE = frozenset(idea(word) for word in "make do take have get happen occur perform conduct".split())
 _MONEY = frozenset(idea(word) for word in "cost spend value worth amount total sum".split())
 _MEASURES = {
     **dict.fromkeys(("#usd", "#eur", "#gbp", "#chf"), _MONEY),
     "#time": frozenset(idea(word) for word in "last take length duration long time run".split()),
     "#month": frozenset(idea(word) for word in "last take length duration long time".split()),
     "#size": frozenset(idea(word) for word in "size weigh large".split()),
+    "#n": frozenset(idea(word) for word in "brief short length rate".split()),
     "#metre": frozenset(idea(word) for word in "length height distance altitude far".split()),
 }
 """Words that only say what an amount measures."""
@@ -93,7 +95,7 @@ def is_narrower(
         own = [term for term in terms if term.segment == at and not is_function(term.idea)]
         known = {term.idea for term in terms if term.segment != at}
         if rule.conditions and all(
-            term.idea in rule.ideas or term.idea in HARMLESS or weight(term.idea) < 1 for term in own
+            term.idea in rule.ideas or term.idea in HARMLESS or term.idea in _DONE for term in own
         ):
             continue
         if own and not any(term in matched.values() and term.idea not in known for term in own):
