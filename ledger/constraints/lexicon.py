@@ -22,14 +22,6 @@ SIGNS: dict[str, str] = {name: "|".join(some) for name, some in _READ["signs"].i
 FINDING: dict[str, str] = {name: "|".join(some) for name, some in _READ["finding"].items()}
 """By what a sentence is taken for a rule, or not: name of the sign -> regular expression."""
 
-MADE = frozenset(
-    "login logout stay optedinto plaintext purchaseorder pullrequest apikey uppercase lowercase external count"
-    " businesshours perday perweek permonth perhour approve backup send omit touch change include infra delete write"
-    " email".split()
-)
-"""Ideas that a turn of phrase may stand for, whose words are others."""
-
-
 @cache
 def stem(word: str) -> str:
     """A word without its ending."""
@@ -66,6 +58,10 @@ def idea(word: str) -> str:
 def is_known(word: str) -> bool:
     """Whether a word stands in a line of words that say the same."""
     return stem(word) in _ideas()
+
+
+MADE = frozenset(idea(word) for phrase in _READ["phrases"] for word in re.findall(r"[a-z]{3,}", phrase["say"]))
+"""Ideas that a turn of phrase may stand for, whose words are others."""
 
 
 @cache

@@ -22,7 +22,7 @@ _PAST_FIRST = re.compile(SIGNS["past_first"])
 _MAIN_NO = re.compile(rf"^({SIGNS['main_no']})$")
 _CONDITION = re.compile(rf"^({SIGNS['condition']})\b")
 _MILD = re.compile(r"\b(should|ought to)\b")
-_AVOID = re.compile(r"\bavoid(ed|s|ing)?\b")
+_AVOID = re.compile(r"\bavoid(ing)?\b")
 _STRICT = re.compile(
     r"\b(must|never|strictly|forbidden|prohibited|mandatory|under no circumstances|requires?|required)\b"
 )
