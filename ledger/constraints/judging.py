@@ -165,6 +165,7 @@ def _alike(one: str, there: dict[str, Term]) -> Term | None:
 def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
     """Whether it demands what the rule demands, and refuses what it refuses."""
     turn = _turn(rule, said, found)
+    amounts = {} if rule.has_both else _amount_turns(rule, said, found)
     by_idea: dict[str, set[int]] = {}
     for term in found.terms:
         by_idea.setdefault(term.idea, set()).add(term.sign)
@@ -190,7 +191,8 @@ def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
         if not sign or not its:
             continue
         flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
-        agree = 1 if sign * flip * turn * _turn_of_part(rule, said, found, its_term) in its else -1
+        turns = turn * _turn_of_part(rule, said, found, one) * _turn_of_amounts(rule, amounts, one)
+        agree = 1 if sign * flip * turns in its else -1
         if agree < 0 and one in rule.deeds and its_term.idea == one:
             return False
         is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
@@ -255,8 +257,6 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
     if not its and rule.whole.has_exception and has_exception(text):
         theirs = set()  # both let the same out
     turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)
-    turns = set() if rule.has_both else set(_amount_turns(rule, said, found))
-    turn *= -1 if turns == {-1} else 1
     # `only what belongs to it` says `never what is unrelated to it` in other words.
     if (
         is_only(text)
@@ -272,21 +272,29 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
     return turn
 
 
-def _turn_of_part(rule: Wanted, said: Clause, found: Match, term: Term) -> int:
+def _turn_of_part(rule: Wanted, said: Clause, found: Match, one: str) -> int:
     """What words that say the opposite do to the sign of a word: those of its own part, and those of a condition."""
     turn = 1
-    for one in found.flips:
-        other = found.matched[one]
+    term = found.matched[one]
+    for flipped in found.flips:
+        other = found.matched[flipped]
         is_near = other.segment == term.segment or any(
             said.parts[at].is_condition for at in (other.segment, term.segment)
         )
-        if is_near and not opposites(one) & rule.ideas.keys():
+        if is_near and not opposites(flipped) & rule.ideas.keys() and not rule.has_apart(one, flipped):
             turn = -turn
     return turn
 
 
-def _amount_turns(rule: Wanted, said: Clause, found: Match) -> Iterator[int]:
+def _turn_of_amounts(rule: Wanted, amounts: dict[str, set[int]], one: str) -> int:
+    """What amounts that are compared the other way do to the sign of a word of the same order."""
+    turns = {turn for name, some in amounts.items() if not rule.has_apart(one, name) for turn in some}
+    return -1 if turns == {-1} else 1
+
+
+def _amount_turns(rule: Wanted, said: Clause, found: Match) -> dict[str, set[int]]:
     """For each amount that both compare with something: whether they do so the same way."""
+    turns: dict[str, set[int]] = {}
     for term in rule.whole.terms:
         if term.value is None or term.idea not in found.matched:
             continue
@@ -294,9 +302,11 @@ def _amount_turns(rule: Wanted, said: Clause, found: Match) -> Iterator[int]:
         if not some and sum(1 for name, _ in rule.amounts if name == term.idea) == 1:
             some = [found.matched[term.idea]]
         for one in some[:1]:
-            if term.marks and one.marks:
-                mine = prod(rule.whole.marks[mark] for mark in term.marks)
-                yield mine * prod(said.marks[mark] for mark in one.marks)
+            mine, its = rule.whole.compared & set(term.marks), said.compared & set(one.marks)
+            if mine and its:
+                turn = prod(rule.whole.marks[mark] for mark in mine) * prod(said.marks[mark] for mark in its)
+                turns.setdefault(term.idea, set()).add(turn)
+    return turns
 
 
 def _is_permit(found: Match) -> bool:

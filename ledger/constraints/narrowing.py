@@ -136,12 +136,12 @@ def _is_new_deed(rule: Wanted, term: Term, matched: dict[str, Term]) -> bool:
 def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> list[str]:
     """The words of a sentence that say of which, where or when, beyond the rule."""
     its = {term.idea for term in matched.values()}
-    places = {term.place for term in matched.values()}
     segments = {term.segment for term in matched.values()}
     is_general = _ANYTHING.search(rule.whole.text) is not None
     is_mine = _OF_ME.search(rule.whole.text) is not None
     found: list[str] = []
     for term in terms:
+        places = {one.place for one in matched.values() if one.segment == term.segment}
         if (
             (term.value is None and (term.idea in its or term.idea in rule.ideas))
             or term.segment not in segments
