@@ -52,6 +52,7 @@ _FROM_TO = re.compile(r"\bfrom (.+?) (?:in|on)?to (.+)")
 _TO_FROM = re.compile(r"\b(?:in|on)?to (.+?) from (.+)")
 _INTO = re.compile(r"^(?:\w+ )??(?:translate|convert|turn|change|move|migrate|switch|transform|port|copy)\w* (.+?) (?:in|on)?to (.+)")
 _IS_INTO = re.compile(r"^(.+?) (?:must |is |are |be |to |gets? )+(?:translated|converted|turned|changed|transformed|ported) (?:in)?to (.+)")
+_MATTERS = re.compile(r"(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)")
 _ELSE = re.compile(r"\b(?:otherwise|else|failing that|if not)\b")
 _OTHERWISE = re.compile(r"^(.+?), (?:and |or )?(?:otherwise |else |failing that )?(.+?)(?: otherwise| if not)?$")
 _MORE = re.compile(r"^(.+?) (?:\w+ )??(\w+er|more|less|fewer|worse)(?: \w+)?? than (.+)")
@@ -207,6 +208,9 @@ def _choices(text: str) -> Iterable[tuple[str, str]]:
     for pattern in (_RATHER_THAN, _PREFER_TO):
         for found in pattern.finditer(text):
             yield found[1], found[2].partition(",")[0]
+    for found in _MATTERS.finditer(text):
+        one, other = found[1], found[3].partition(",")[0]
+        yield (one, other) if found[2] == "more" else (other, one)
     if _ELSE.search(text):
         for found in _OTHERWISE.finditer(text):
             yield found[1], found[2]
