@@ -39,7 +39,7 @@ HARMLESS = frozenset(
         " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
-        " language version fit apiece interval frequency additional extra further"
+        " due language version fit apiece interval frequency additional extra further"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -83,7 +83,10 @@ def is_narrower(
         there = [name for name in names if name in matched or covers(told, name)]
         if 0 < len(there) < len(names) and missing >= len(names) - len(there):
             return True
-    if any(_SPARED.search(part.text) and _names(rule, said, part) for part in said.parts):
+    is_excluding = "exclude" in rule.whole.text
+    if not is_excluding and any(
+        _SPARED.search(part.text) and _names(rule, said, part) for part in said.parts
+    ):
         return True
     text = " ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
     if (DAYS.search(text) is not None) and DAYS.search(rule.whole.text) is None:
