@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ledger.constraints import signals
-from ledger.constraints.lexicon import idea, is_function, is_known, rephrased
+from ledger.constraints.lexicon import idea, is_function, is_known, rephrased, single
 from ledger.constraints.parts import Part, parts_of, reach
 from ledger.constraints.quantities import counted, value_of
 from ledger.constraints.signals import AUXILIARY, IF, WHO, is_negative, tokens
@@ -136,7 +136,7 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
     else:
         literals = ()
     plain = _APART.sub(_apart, plain)
-    plain = " ".join(rephrased(counted(plain.replace('"', " "))).split())
+    plain = " ".join(rephrased(counted(single(plain.replace('"', " ")))).split())
     is_told = signals.is_reported(plain)
     parts = tuple(
         parts_of(plain, is_ruled=is_ruled, is_told=is_told, is_question=text.rstrip().endswith("?"))

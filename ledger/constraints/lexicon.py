@@ -1,4 +1,8 @@
-"""Words that say the same in rules on agents, are close, or say the opposite; turns of phrase. Data: two TOML files."""
+"""Words that say the same in rules on agents, are close, or say the opposite; turns of phrase. Data: TOML files.
+
+`rule_words.toml` has the words of rules, `rule_phrases.toml` the turns of phrase, `words_*.toml` words of everyday English
+that are close to them: what a summary may say in their place.
+"""
 
 import re
 import tomllib
@@ -10,9 +14,15 @@ from typing import Any
 import snowballstemmer
 
 from ledger.constraints.literals import needed
+from ledger.constraints.phrasal import PhrasalVerbs
 
 _TOLD: dict[str, Any] = tomllib.loads(files(__package__).joinpath("rule_words.toml").read_text("utf-8"))
 _READ: dict[str, Any] = tomllib.loads(files(__package__).joinpath("rule_phrases.toml").read_text("utf-8"))
+_MORE: list[dict[str, str]] = [
+    tomllib.loads(file.read_text("utf-8"))
+    for file in sorted(files(__package__).iterdir(), key=lambda file: file.name)
+    if file.name.startswith("words_") and file.name.endswith(".toml")
+]
 _STEMMER = snowballstemmer.stemmer("english")
 _IRREGULAR: dict[str, str] = _TOLD["irregular"]
 _FUNCTION = frozenset(_TOLD["function"].split())
@@ -43,7 +53,8 @@ def stem(word: str) -> str:
 
 
 def _lines(name: str) -> list[list[str]]:
-    return [line.split() for line in str(_TOLD[name]).splitlines() if line.strip()]
+    texts = (str(told.get(name, "")) for told in (_TOLD, *_MORE))
+    return [line.split() for text in texts for line in text.splitlines() if line.strip()]
 
 
 @cache
@@ -113,7 +124,7 @@ def opposites(one: str) -> frozenset[str]:
 
 
 _GENERIC = frozenset(idea(word) for word in str(_TOLD["generic"]).split())
-_VERBS = frozenset(str(_TOLD["verbs"]).split())
+_VERBS = frozenset(word for line in _lines("verbs") for word in line)
 _VERB_IDEAS = frozenset(idea(word) for word in _VERBS)
 _NAMED = re.compile(r"[a-z0-9][._/@:]+[a-z0-9]|[a-z]\d|_")
 
@@ -171,3 +182,11 @@ def _phrases_in(text: str) -> list[int]:
         if word in text:
             found.update(some)
     return sorted(found)
+
+
+_PHRASAL = PhrasalVerbs([" ".join(line) for line in _lines("phrasal")], _IRREGULAR)
+
+
+def single(text: str) -> str:
+    """A normalised text with one word for each verb of several words."""
+    return _PHRASAL.single(text)

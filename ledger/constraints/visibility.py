@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ledger.constraints.clauses import clause
 from ledger.constraints.judging import COPIED, judged
-from ledger.constraints.lexicon import MADE, idea, is_function, near, opposites, weight
+from ledger.constraints.lexicon import MADE, idea, is_function, near, opposites, single, weight
 from ledger.constraints.narrowing import DAYS, HARMLESS, NARROWING
 from ledger.constraints.seen import KEPT as KEPT
 from ledger.constraints.seen import Seen as Seen
@@ -156,7 +156,7 @@ def _may_say(needed: tuple[tuple[float, frozenset[str]], ...], ideas: frozenset[
 @lru_cache(maxsize=8192)
 def ideas_in(text: str) -> frozenset[str]:
     """What the words of a normalised sentence stand for, roughly."""
-    words = {word.strip(".,;:!?()[]\"'") for word in text.split()}
+    words = {word.strip(".,;:!?()[]\"'") for word in single(text).split()}
     words |= {part for word in words if "-" in word or "/" in word for part in re.split("[-/]", word)}
     words |= {word[2:] for word in words if word.startswith("un") and len(word) > 5}
     known = {idea(word) for word in words if word}
