@@ -61,7 +61,7 @@ _ARTICLES = frozenset(
 )
 _CLAUSE = re.compile(r"\b(?:that|which|who|whose|before|until|unless|after|once|if|when|while)\b")
 _BEGINS = re.compile(
-    r"(?:please |also |it is |you must |remember |make sure )*(?:never|always|mandatory|to)\b"
+    r"(?:please |also |it is |you must |remember |make sure )*(?:never|always|mandatory|to|no|nothing|nobody|none)\b"
 )
 _STARTS = frozenset("the a an two three four five several some many".split())
 _BEFORE_VERB = frozenset(

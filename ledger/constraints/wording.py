@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ledger.constraints.lexicon import SIGNS
 from ledger.events.canonical import decode_json
 
 _LONGEST = 400_000
@@ -56,6 +57,9 @@ _RULING = re.compile(
     re.IGNORECASE,
 )
 
+_LEAD = re.compile(SIGNS["lead"])
+"""A heading that orders, forbids, permits or says when: its points go on with it."""
+
 
 class Sentence(NamedTuple):
     """One sentence, or one point of a list."""
@@ -92,16 +96,32 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
 def _sentences(text: str) -> Iterator[Sentence]:
     is_ruled = False
+    lead, set_in = "", 0  # the words of a heading that leads its points, and how far it is set in
     for line in _lines(_unpacked(text)):
         if _HEADING.match(line) and len(line) < 100:
             is_ruled = _RULING.search(line) is not None
+            lead, set_in = _leading(line), -2 if line.lstrip().startswith("#") else -1
+            continue
+        is_point = _IS_POINT.match(line) is not None
+        margin = len(line) - len(line.lstrip()) if is_point else -1
+        if margin <= set_in:
+            lead = ""
+        if is_point and line.rstrip().endswith(":") and (told := _leading(line)):
+            lead, set_in = told, margin
             continue
         is_first = True
         for part in _STOP.split(_BULLET.sub("", line)):
             clean = normal(part[: 4 * _LONGEST_SENTENCE])[:_LONGEST_SENTENCE]
             if clean:
-                yield Sentence(clean, is_ruled, is_first)
+                led = f"{lead}: {clean}" if lead and is_first else clean
+                yield Sentence(led, is_ruled or bool(lead), is_first)
                 is_first = False
+
+
+def _leading(line: str) -> str:
+    """The words of a heading that leads its points: `do not`, `required before a merge`."""
+    told = normal(_BULLET.sub("", line)).strip(" :")
+    return told if _LEAD.fullmatch(told) else ""
 
 
 def _unpacked(text: str) -> str:
