@@ -13,7 +13,7 @@ from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, we
 from ledger.constraints.matching import Match
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.relations import is_turned
+from ledger.constraints.reversing import is_turned
 from ledger.constraints.signals import is_release, is_soft
 from ledger.constraints.turning import is_turned_by_word
 from ledger.constraints.wanted import Wanted
