@@ -47,7 +47,8 @@ HARMLESS = frozenset(
 
 
 _HEADS = frozenset(
-    idea(word) for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
+    idea(word)
+    for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
 )
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
@@ -173,7 +174,9 @@ def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool
     """Whether it stands after `, and`, and nothing of the rule with it."""
     _, joined, rest = said.parts[term.segment].text.partition(" , and ")
     words = set(tokens(rest)) if joined else set()
-    return said.words[term.place] in words and not any(said.words[one.place] in words for one in matched.values())
+    return said.words[term.place] in words and not any(
+        said.words[one.place] in words for one in matched.values()
+    )
 
 
 def _names(rule: Wanted, said: Clause, part: Part) -> bool:
