@@ -9,18 +9,27 @@ from typing import Any
 
 import snowballstemmer
 
+from ledger.constraints.literals import needed
+
 _TOLD: dict[str, Any] = tomllib.loads(files(__package__).joinpath("rule_words.toml").read_text("utf-8"))
 _READ: dict[str, Any] = tomllib.loads(files(__package__).joinpath("rule_phrases.toml").read_text("utf-8"))
 _STEMMER = snowballstemmer.stemmer("english")
 _IRREGULAR: dict[str, str] = _TOLD["irregular"]
 _FUNCTION = frozenset(_TOLD["function"].split())
 _PHRASES = [(re.compile("|".join(phrase["for"])), phrase["say"]) for phrase in _READ["phrases"]]
+_NEEDED = [needed("|".join(phrase["for"])) for phrase in _READ["phrases"]]
+_ALWAYS = [at for at, words in enumerate(_NEEDED) if not words]
+_PHRASES_OF: dict[str, list[int]] = {}
+for _at, _words in enumerate(_NEEDED):
+    for _word in _words:
+        _PHRASES_OF.setdefault(_word, []).append(_at)
 
 SIGNS: dict[str, str] = {name: "|".join(some) for name, some in _READ["signs"].items()}
 """By what a sentence is known: name of the sign -> regular expression."""
 
 FINDING: dict[str, str] = {name: "|".join(some) for name, some in _READ["finding"].items()}
 """By what a sentence is taken for a rule, or not: name of the sign -> regular expression."""
+
 
 @cache
 def stem(word: str) -> str:
@@ -60,7 +69,14 @@ def is_known(word: str) -> bool:
     return stem(word) in _ideas()
 
 
-MADE = frozenset(idea(word) for phrase in _READ["phrases"] for word in re.findall(r"[a-z]{3,}", phrase["say"]))
+MADE = frozenset(
+    map(
+        idea,
+        "login logout stay optedinto plaintext purchaseorder pullrequest apikey uppercase lowercase external count"
+        " businesshours perday perweek permonth perhour approve backup send omit touch change include infra delete"
+        " write email surname forename weekdays weekends cc permanently bullets revert".split(),
+    )
+)
 """Ideas that a turn of phrase may stand for, whose words are others."""
 
 
@@ -138,6 +154,21 @@ def is_deed(of: str) -> bool:
 
 def rephrased(text: str) -> str:
     """A normalised text with one word for each turn of phrase."""
-    for pattern, put in _PHRASES:
-        text = pattern.sub(put, text)
+    waiting = _phrases_in(text)
+    while waiting:
+        at = waiting.pop(0)
+        pattern, put = _PHRASES[at]
+        told = pattern.sub(put, text)
+        if told != text:
+            text = told
+            waiting = [later for later in _phrases_in(text) if later > at]
     return text
+
+
+def _phrases_in(text: str) -> list[int]:
+    """The numbers of the turns of phrase that a text may have, in order."""
+    found = set(_ALWAYS)
+    for word, some in _PHRASES_OF.items():
+        if word in text:
+            found.update(some)
+    return sorted(found)

@@ -39,7 +39,7 @@ HARMLESS = frozenset(
         " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
-        " language version fit apiece interval frequency additional extra further"
+        " due language version fit apiece interval frequency additional extra further"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -47,7 +47,8 @@ HARMLESS = frozenset(
 
 
 _HEADS = frozenset(
-    idea(word) for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
+    idea(word)
+    for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
 )
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
@@ -83,7 +84,10 @@ def is_narrower(
         there = [name for name in names if name in matched or covers(told, name)]
         if 0 < len(there) < len(names) and missing >= len(names) - len(there):
             return True
-    if any(_SPARED.search(part.text) and _names(rule, said, part) for part in said.parts):
+    is_excluding = "exclude" in rule.whole.text
+    if not is_excluding and any(
+        _SPARED.search(part.text) and _names(rule, said, part) for part in said.parts
+    ):
         return True
     text = " ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
     if (DAYS.search(text) is not None) and DAYS.search(rule.whole.text) is None:
@@ -170,7 +174,9 @@ def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool
     """Whether it stands after `, and`, and nothing of the rule with it."""
     _, joined, rest = said.parts[term.segment].text.partition(" , and ")
     words = set(tokens(rest)) if joined else set()
-    return said.words[term.place] in words and not any(said.words[one.place] in words for one in matched.values())
+    return said.words[term.place] in words and not any(
+        said.words[one.place] in words for one in matched.values()
+    )
 
 
 def _names(rule: Wanted, said: Clause, part: Part) -> bool:

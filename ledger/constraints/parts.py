@@ -37,6 +37,10 @@ _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful m
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
 _INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
+_LABEL = re.compile(
+    r"(?:(?!(?:no|not|never|only|nothing|nobody|must|if|when|is|are|first|instructions?|rules?|requests?|policy"
+    r"|preferences?|note|reminder)\b)[\w'/.-]+ ?){1,4}"
+)
 _NO_OTHER = re.compile(r"(?:no|not|never) [\w'-]+(?: [\w'-]+)?")
 _ASIDE = re.compile(r"(?:not|nor) (?:(?:the|a|an|in|by|to|with|from|on|at|of|for|any|your|our) )*[\w'-]+")
 
@@ -139,7 +143,8 @@ def _texts(plain: str) -> list[str]:
             found[-1] = f"{found[-1]} , {text}"
         else:
             found.append(text)
-        is_open = is_fragment(found[-1])
+        is_label = not found[1:] and pieces[number + 1 : number + 2] == [": "] and _LABEL.fullmatch(found[-1])
+        is_open = is_fragment(found[-1]) or bool(is_label)
     if aside is not None:
         found.append(aside)
     return [one for text in found for one in _by_verb(text)]

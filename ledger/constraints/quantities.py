@@ -30,6 +30,7 @@ for _dimension, _told in {
     "gbp": "gbp 1 pounds? 1 sterling 1",
     "chf": "chf 1 swiss-francs? 1 francs? 1",
     "metre": "mm 0.001 cm 0.01 metres? 1 meters? 1 km 1000 kilometres? 1000 kilometers? 1000",
+    "degree": "degrees? 1 °c 1 ° 1",
     "gram": "mg 0.001 grams? 1 kg 1000 kilograms? 1000",
 }.items():
     _words = _told.split()
@@ -54,9 +55,14 @@ _AND_HALF = re.compile(
     rf"\b(?:({'|'.join(_SMALL)}) and a half (hour|minute|day|week|month|year)s?"
     r"|an? (hour|minute|day|week|month|year) and a half)\b"
 )
-_SINGLE = re.compile(r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )(?:one|a single)\b(?! (?:hundred|thousand|million|billion|and a half))")
+_SINGLE = re.compile(
+    r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )(?:one|a single)"
+    r"\b(?! (?:hundred|thousand|million|billion|and a half))"
+)
 _ONE_OF = re.compile(r"\bone ([a-z]+) (at (?:the )?(?:most|least)|max(?:imum)?|or (?:less|fewer|more))\b")
 _DAYTIME = re.compile(r"\b(\d{1,2}(?::\d\d)?)(?: o'clock)? (in the (?:morning|afternoon|evening)|at night)\b")
+_BELOW_ZERO = re.compile(r"(?<![\w.])(?:minus |-)(?=\d+ ?(?:°|degrees?\b))")
+_EVERY_OTHER = re.compile(r"\bevery (?:other|second) (day|week|month|year|hour)\b")
 _METRES = re.compile(r"(?<=\d) m(?=$|[ ,;:)]|\.(?:\s|$))")
 _NAMED = {
     "three quarters of an hour": "45 minutes",
@@ -81,6 +87,8 @@ def counted(text: str) -> str:
     text = _SINGLE.sub(lambda found: f"{found[1]}1", text)
     text = _ONE_OF.sub(r"1 \1 \2", text)
     text = _DAYTIME.sub(lambda found: f"{found[1]} {'am' if found[2] == 'in the morning' else 'pm'}", text)
+    text = _BELOW_ZERO.sub("negative ", text)
+    text = _EVERY_OTHER.sub(r"every 2 \1s", text)
     text = _METRES.sub(" metres", text)
     text = _HALF.sub(lambda found: f"0.5 {found[1]}", text)
     text = _ONE.sub(lambda found: f"{found[1]} 1 {found[2]}", text)

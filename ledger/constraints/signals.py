@@ -38,17 +38,21 @@ _UNDER_WAY = re.compile(
     r"^(i|we|it) |\b(is|are|am) (now |currently |still |just |also )?(?!going|missing|pending|during)\w{2,}ing\b"
     r"|\b(currently|still|so far|in progress|under way|remains? to be|to do|todo|next)\b"
 )
-_OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|a|an|\w+'s) ")
+_OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|\w+'s) ")
 _FOR_GOOD = re.compile(
-    r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|ght|ade|ld|id|ut)\b"
-    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|(is|are) (the|an?))\b"
+    r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|[ghnpflc]t|ade|ld|id|ut)\b"
+    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?)\b"
+    r"|\b(is|are) (the|an?)\b"
 )
 _DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
 _GETS = frozenset("get gets been being have has are was were".split())
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
-_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|(?<![.\w-])go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?|forbidden|unneeded)\b")
+_FINITE = re.compile(
+    r"\b(must|may|can|should|cannot|is|are|(?<![.\w-])go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?"
+    r"|forbidden|unneeded)\b"
+)
 _WHOLE = re.compile(
     r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
 )
