@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from math import prod
 
+from ledger.constraints.agreeing import agrees
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import covers, idea, near, opposites, weight
 from ledger.constraints.matching import Match
-from ledger.constraints.narrowing import is_instead, is_narrower, restricting
+from ledger.constraints.narrowing import is_narrower, restricting
 from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
@@ -33,7 +33,6 @@ _OTHER_DEED = 0.25
 _MANY_PARTS = 0.03
 _MOST_PARTS = 10
 _AGREES = 0.04
-_CONTEXT = 0.25
 _ALL_LISTED = 0.8
 
 
@@ -50,7 +49,7 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
         one = _match(rule, said, terms, tuple(said.parts[at] for at in places))
         one = one._replace(share=min(1.0, one.share + bonus), is_borrowed=is_borrowed)
         score = one.share - _MANY_PARTS * (len(places) - 1)
-        score += _AGREES if one.matched and _agrees(rule, said, one) else 0.0
+        score += _AGREES if one.matched and agrees(rule, said, one) else 0.0
         if one.matched and (best is None or score > best_score):
             best, best_score = one, score
     if best is None or best.share < _RULED:
@@ -70,7 +69,9 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
 def _is_of_other(rule: Wanted, said: Clause, found: Match) -> bool:
     """Whether it speaks of something else than the rule: its own branch may be pushed to, the shared one not."""
     is_left = any(one not in found.matched and heavy >= _HEAVY for one, heavy in rule.ideas.items())
-    is_leave_of_other = _is_permit(found) and _OF_OTHER.search(said.text) and not _OF_OTHER.search(rule.whole.text)
+    is_leave_of_other = (
+        _is_permit(found) and _OF_OTHER.search(said.text) and not _OF_OTHER.search(rule.whole.text)
+    )
     return is_left and (bool(is_leave_of_other) or bool(restricting(rule, said, found.terms, found.matched)))
 
 
@@ -90,7 +91,13 @@ def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
                 continue
             yield range(start, end), tuple(term for term in said.terms if start <= term.segment < end), False
         names = any(term.segment == start for term in said.terms)
-        if start and names and parts[start].is_elliptic and parts[start].is_rule and not parts[start].is_condition:
+        if (
+            start
+            and names
+            and parts[start].is_elliptic
+            and parts[start].is_rule
+            and not parts[start].is_condition
+        ):
             # `in economy, never in business class`: what it is about stands before.
             sign = parts[start].sign
             yield (
@@ -136,7 +143,9 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
     if rule.deeds and not rule.deeds & matched.keys():
         others = {one for one in deeds_in(said, terms) if one not in rule.ideas and weight(one) >= 1}
         rest = {one for one, heavy in rule.ideas.items() if one not in rule.deeds and heavy >= _AMOUNTS}
-        if others - {term.idea for term in matched.values()} and (len(rest) < 2 or not rest <= matched.keys()):
+        if others - {term.idea for term in matched.values()} and (
+            len(rest) < 2 or not rest <= matched.keys()
+        ):
             said_share -= _OTHER_DEED
     return Match(said_share, terms, matched, frozenset(flips), parts)
 
@@ -162,153 +171,6 @@ def _alike(one: str, there: dict[str, Term]) -> Term | None:
     return None
 
 
-def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
-    """Whether it demands what the rule demands, and refuses what it refuses."""
-    turn = _turn(rule, said, found)
-    amounts = {} if rule.has_both else _amount_turns(rule, said, found)
-    by_idea: dict[str, set[int]] = {}
-    for term in found.terms:
-        by_idea.setdefault(term.idea, set()).add(term.sign)
-    if _is_swapped(rule, found):
-        return False
-    deed_signs = {found.matched[one].sign for one in rule.deeds if one in found.matched} - {0}
-    has_contrast = {1, -1} <= set(rule.signs.values())
-    agreeing: set[int] = set()
-    votes: dict[int, float] = {}
-    masses: dict[int, float] = {}
-    for one, heavy in rule.ideas.items():
-        sign = rule.signs[one]
-        masses[sign] = masses.get(sign, 0.0) + heavy
-        its_term = found.matched.get(one)
-        if (
-            its_term is None
-            or one in rule.conditions
-            or _is_remark(said, its_term)
-            or is_instead(rule, said, its_term)
-        ):
-            continue
-        its = by_idea.get(its_term.idea, {its_term.sign}) - {0}
-        if not sign or not its:
-            continue
-        flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
-        turns = turn * _turn_of_part(rule, said, found, one) * _turn_of_amounts(rule, amounts, one)
-        agree = 1 if sign * flip * turns in its else -1
-        if agree < 0 and one in rule.deeds and its_term.idea == one:
-            return False
-        is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
-        if has_contrast:  # what it is about may stand with the one or with the other
-            is_context = agree < 0 and one not in rule.deeds
-        if agree > 0:
-            agreeing.add(sign)
-        votes[sign] = votes.get(sign, 0.0) + heavy * agree * (_CONTEXT if is_context else 1.0)
-    if not votes:
-        return True
-    if has_contrast and not votes.keys() <= agreeing:
-        return False
-    return all(vote > -0.25 * masses[sign] for sign, vote in votes.items()) and sum(votes.values()) > 0
-
-
-def _is_swapped(rule: Wanted, found: Match) -> bool:
-    """Whether what must come first comes second: `alter the table before you back it up`."""
-    orders = {term.idea: term.order for term in rule.whole.terms if term.order} or _gated(rule)
-    said: dict[str, set[int]] = {}
-    for term in found.terms:
-        said.setdefault(term.idea, set()).add(term.order)
-    told = [
-        (rule.ideas[one], orders[one], orders[one] if orders[one] in said[term.idea] else term.order)
-        for one, term in found.matched.items()
-        if one in orders and term.order
-    ]
-    kinds = {mine for _, mine, _ in told}
-    against = sum(heavy for heavy, mine, its in told if mine != its)
-    return len(kinds) > 1 and against > sum(heavy for heavy, mine, its in told if mine == its)
-
-
-def _gated(rule: Wanted) -> dict[str, int]:
-    """What must come first for a rule that says `nothing without it`, or `that needs this`."""
-    words = rule.whole.words
-    if "without" not in words and "needs" not in words and "need" not in words and "requires" not in words:
-        return {}
-    at = next(at for at, word in enumerate(words) if word in ("without", "need", "needs", "requires"))
-    return {term.idea: 1 if term.place > at else 2 for term in rule.whole.terms}
-
-
-def _is_remark(said: Clause, term: Term) -> bool:
-    return said.parts[term.segment].text.startswith(("who ", "which "))
-
-
-def _turn(rule: Wanted, said: Clause, found: Match) -> int:
-    """What the marks of both, and a word that says the opposite, do to the sign."""
-    text = " ; ".join(part.text for part in found.parts)
-    is_left = any(
-        term.idea not in found.matched for term in rule.whole.terms if term.marks and term.value is None
-    )
-    others = any(
-        term not in found.matched.values() for term in found.terms if term.marks and term.value is None
-    )
-    its = {
-        mark
-        for term in rule.whole.terms
-        if term.idea in found.matched and term.value is None
-        for mark in term.marks
-    }
-    wide = {mark for term in found.terms if term.value is None for mark in term.marks}
-    theirs = {mark for term in found.terms if term in found.matched.values() for mark in term.marks} & wide
-    if not its and rule.whole.has_exception and has_exception(text):
-        theirs = set()  # both let the same out
-    turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)
-    # `only what belongs to it` says `never what is unrelated to it` in other words.
-    if (
-        is_only(text)
-        and not rule.whole.is_only
-        and not theirs
-        and is_left
-        and rule.whole.force == "forbid"
-        and not its
-    ):
-        turn = -turn
-    if rule.whole.is_only and not is_only(text) and not its and not theirs and others:
-        turn = -turn
-    return turn
-
-
-def _turn_of_part(rule: Wanted, said: Clause, found: Match, one: str) -> int:
-    """What words that say the opposite do to the sign of a word: those of its own part, and those of a condition."""
-    turn = 1
-    term = found.matched[one]
-    for flipped in found.flips:
-        other = found.matched[flipped]
-        is_near = other.segment == term.segment or any(
-            said.parts[at].is_condition for at in (other.segment, term.segment)
-        )
-        if is_near and not opposites(flipped) & rule.ideas.keys() and not rule.has_apart(one, flipped):
-            turn = -turn
-    return turn
-
-
-def _turn_of_amounts(rule: Wanted, amounts: dict[str, set[int]], one: str) -> int:
-    """What amounts that are compared the other way do to the sign of a word of the same order."""
-    turns = {turn for name, some in amounts.items() if not rule.has_apart(one, name) for turn in some}
-    return -1 if turns == {-1} else 1
-
-
-def _amount_turns(rule: Wanted, said: Clause, found: Match) -> dict[str, set[int]]:
-    """For each amount that both compare with something: whether they do so the same way."""
-    turns: dict[str, set[int]] = {}
-    for term in rule.whole.terms:
-        if term.value is None or term.idea not in found.matched:
-            continue
-        some = [one for one in found.terms if one.idea == term.idea and is_same(one.value or 0.0, term.value)]
-        if not some and sum(1 for name, _ in rule.amounts if name == term.idea) == 1:
-            some = [found.matched[term.idea]]
-        for one in some[:1]:
-            mine, its = rule.whole.compared & set(term.marks), said.compared & set(one.marks)
-            if mine and its:
-                turn = prod(rule.whole.marks[mark] for mark in mine) * prod(said.marks[mark] for mark in its)
-                turns.setdefault(term.idea, set()).add(turn)
-    return turns
-
-
 def _is_permit(found: Match) -> bool:
     main = [part for part in found.parts if not part.is_condition]
     return bool(main) and all(part.is_permit for part in main)
@@ -325,7 +187,7 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
     text = " ; ".join(part.text for part in found.parts)
     if "unlimited" in text and (rule.amounts or whole.is_only) and "unlimited" not in whole.text:
         return "inverted"
-    if not _agrees(rule, said, found):
+    if not agrees(rule, said, found):
         return "inverted"
     if _is_release(found) and "unneeded" not in whole.text:
         return "inverted"

@@ -40,6 +40,7 @@ SIGNS: dict[str, str] = {name: "|".join(some) for name, some in _READ["signs"].i
 FINDING: dict[str, str] = {name: "|".join(some) for name, some in _READ["finding"].items()}
 """By what a sentence is taken for a rule, or not: name of the sign -> regular expression."""
 
+
 @cache
 def stem(word: str) -> str:
     """A word without its ending."""

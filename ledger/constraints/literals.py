@@ -1,7 +1,7 @@
 """Which words a regular expression cannot do without, so that most texts need not be searched with it. Pure.
 
-Only what the turns of phrase use is understood: groups, alternatives, classes, escapes, quantifiers, looks around. What is
-not understood needs nothing, and is always searched for.
+Only what the turns of phrase use is understood: groups, alternatives, classes, escapes, quantifiers, looks around. What
+is not understood needs nothing, and is always searched for.
 """
 
 from collections.abc import Iterator

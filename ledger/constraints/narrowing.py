@@ -6,7 +6,7 @@ from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import covers, idea, is_deed, is_function, is_verb, near, opposites, weight
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.signals import is_finite, tokens
+from ledger.constraints.signals import is_finite, is_sparing, tokens
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
@@ -47,7 +47,8 @@ HARMLESS = frozenset(
 
 
 _HEADS = frozenset(
-    idea(word) for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
+    idea(word)
+    for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
 )
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
@@ -63,9 +64,6 @@ _MEASURES = {
 }
 """Words that only say what an amount measures."""
 
-_SPARED = re.compile(
-    r"\b(do|does|need|needs|are|is|must) not$|\b(are|is|stays?|remains?) (exempt|unaffected|excluded|excepted)\b"
-)
 _OF_ME = re.compile(r"\b(me|my|mine|i|we|us|our|ours)\b")
 _SPEAKERS = frozenset(
     idea(word) for word in "user traveller caller owner boss principal client customer patient author".split()
@@ -84,9 +82,7 @@ def is_narrower(
         if 0 < len(there) < len(names) and missing >= len(names) - len(there):
             return True
     is_excluding = "exclude" in rule.whole.text
-    if not is_excluding and any(
-        _SPARED.search(part.text) and _names(rule, said, part) for part in said.parts
-    ):
+    if not is_excluding and any(is_sparing(part.text) and _names(rule, said, part) for part in said.parts):
         return True
     text = " ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
     if (DAYS.search(text) is not None) and DAYS.search(rule.whole.text) is None:
@@ -173,7 +169,9 @@ def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool
     """Whether it stands after `, and`, and nothing of the rule with it."""
     _, joined, rest = said.parts[term.segment].text.partition(" , and ")
     words = set(tokens(rest)) if joined else set()
-    return said.words[term.place] in words and not any(said.words[one.place] in words for one in matched.values())
+    return said.words[term.place] in words and not any(
+        said.words[one.place] in words for one in matched.values()
+    )
 
 
 def _names(rule: Wanted, said: Clause, part: Part) -> bool:

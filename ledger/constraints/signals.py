@@ -28,7 +28,16 @@ _STRICT = re.compile(
 )
 _RELEASE = re.compile(r"\bunneeded\b|\bskip\b")
 _ONLY = re.compile(r"\b(only|nothing but)\b")
-_GATE = re.compile(r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with))\b")
+_GATE = re.compile(
+    r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with)"
+    r"|only [^.;,]{1,40}? (after|if|when|once))\b"
+)
+_SPARED = re.compile(
+    r"\b(not|no longer|no such [\w ]{1,30}?|nothing of this) (be |is |are )?"
+    r"(cover(ed)?|appl(y|ies|ied)|extends?|concern(ed|s)?|affect(ed|s)?|meant)\b"
+    r"|\b(do|does|need|needs|are|is|must) not$"
+    r"|\b(is|are|stays?|remains?) (exempt(ed)?|unaffected|excluded|excepted|free of (it|this|that))\b"
+)
 _SO_FAR = re.compile(r"\b(so far|yet|already|yesterday|last (week|month|night|year|time|quarter))\b")
 _BARE_NO = re.compile(
     r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
@@ -41,14 +50,18 @@ _UNDER_WAY = re.compile(
 _OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|\w+'s) ")
 _FOR_GOOD = re.compile(
     r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|[ghnpflc]t|ade|ld|id|ut)\b"
-    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?|(is|are) (the|an?))\b"
+    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?)\b"
+    r"|\b(is|are) (the|an?)\b"
 )
 _DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
 _GETS = frozenset("get gets been being have has are was were".split())
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
-_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|(?<![.\w-])go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?|forbidden|unneeded)\b")
+_FINITE = re.compile(
+    r"\b(must|may|can|should|cannot|is|are|(?<![.\w-])go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?"
+    r"|forbidden|unneeded)\b"
+)
 _WHOLE = re.compile(
     r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
 )
@@ -101,6 +114,11 @@ def is_strict(text: str) -> bool:
 def has_exception(text: str) -> bool:
     """Whether it lets something out."""
     return _EXCEPTION.search(text) is not None
+
+
+def is_sparing(text: str) -> bool:
+    """Whether it says of something that it is not reached: `single files do not`, `it does not apply to drafts`."""
+    return _SPARED.search(text) is not None
 
 
 def is_only(text: str) -> bool:

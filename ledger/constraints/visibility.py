@@ -39,8 +39,8 @@ _GIVES_REASON = re.compile(
 _MEANT = 0.7
 _NOTHING = frozenset[str]()
 _REFERS = re.compile(
-    r"^(it|they|this|these|those|such|he|she|both)\b|\b(for|of|from|to|on|in|about) (it|them|that)\b(?! \w)|\bthere\b(?= (is|are|and|or)|\W*$)"
-    r"|\b(?<!the )ones (are|is|must)\b"
+    r"^(it|they|this|these|those|such|he|she|both)\b|\b(for|of|from|to|on|in|about) (it|them|that)\b(?! \w)"
+    r"|\bthere\b(?= (is|are|and|or)|\W*$)|(?<!the )\bones (are|is|must)\b"
 )
 """What takes up something of the sentence before."""
 _EMBEDS = re.compile(r"\b(of|from|in|for|about|with|by|on|the|an?|all|these|our|your) $")

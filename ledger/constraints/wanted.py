@@ -117,7 +117,9 @@ def wanted(text: str) -> Wanted:
 def _orders(whole: Clause) -> int:
     """How many of its parts each order something by themselves."""
     return sum(
-        not part.is_condition and not part.is_elliptic and (has_modal(part.text) or orders(part.text) or part.sign < 0)
+        not part.is_condition
+        and not part.is_elliptic
+        and (has_modal(part.text) or orders(part.text) or part.sign < 0)
         for part in whole.parts
     )
 
