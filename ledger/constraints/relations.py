@@ -27,6 +27,7 @@ _SHORTEST = 5
 _STATEMENT = re.compile(r"[;:.!?]+(?:\s|$)|\s-\s")
 _TIME = re.compile(r"\b(before|until|after|once|followed by|precedes?)\b")
 _WAITS = re.compile(r"\b(wait(s|ing)?|holds?|holding|held|pause[sd]?|delay(s|ed)?|defer(s|red)?|park(ed)?|suspend(ed)?)\b")
+_ONLY_IF = re.compile(r"(.*\bonly\b.*?)\b(?:if|when|where)\b ([^,]+)")
 _GATE = re.compile(r"\b(without|unless)\b")
 _NEEDS = re.compile(r"(?<!un)\b(?:needs?|requires?|waits? (?:for|on)|depends? on|hinges? on|is subject to)\b")
 _IS_SUBJECT = re.compile(r"^(?:(?:i|we|you|they|he|she|agents?|the agent|the assistant) )?(?:must |do |will )*$")
@@ -38,7 +39,7 @@ _LATER = re.compile(
 _EARLIER = re.compile(r"(?<!the )\bfirst\b(?! \w+ of)|\bto start with\b")
 _BREAK = re.compile(r",? and (?=\w)|, (?:with )?|,? but |; ")
 _INSTEAD = re.compile(
-    r"\binstead_of\b|\b(?:in preference|preferabl[ey]|superior) to\b|(?:\band|\bbut|,) not\b(?! only)|\b(?:never|nor)\b"
+    r"\binstead_of\b|\b(?:in preference|preferabl[ey]|superior) to\b|(?:\band|\bbut|,) (?:not|never)\b(?! only)|\bnor\b"
 )
 _ABOVE = re.compile(
     r"(?<!hand )(?<!take )(?<!turn )(?<!carry )(?<!go )\bover\b(?! to\b)|\babove\b|\bprefer\w* to\b"
@@ -55,7 +56,7 @@ _IS_INTO = re.compile(r"^(.+?) (?:must |is |are |be |to |gets? )+(?:translated|c
 _MATTERS = re.compile(r"(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)")
 _ELSE = re.compile(r"\b(?:otherwise|else|failing that|if not)\b")
 _OTHERWISE = re.compile(r"^(.+?), (?:and |or )?(?:otherwise |else |failing that )?(.+?)(?: otherwise| if not)?$")
-_MORE = re.compile(r"^(.+?) (?:\w+ )??(\w+er|more|less|fewer|worse)(?: \w+)?? than (.+)")
+_MORE = re.compile(r"^(.+?) (\w+er|more|less|fewer|worse)((?: \w+){0,4}?) than (.+)")
 _LESSER = frozenset(
     "shorter smaller lower less fewer cheaper younger slower weaker earlier lighter narrower thinner sooner worse closer"
     " darker softer quieter colder cooler older".split()
@@ -87,14 +88,15 @@ class Relation(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def groups(text: str) -> tuple[frozenset[str], ...]:
-    """The ideas of each piece of a sentence."""
-    pieces = (things(piece, with_amounts=True, least=ANY) for piece in _PAIRED.split(text))
-    return tuple(
-        some
-        for piece in pieces
-        if (some := frozenset(one for one in piece if one[0] in "@#" or weight(one) >= _LEAST or is_deed(one)))
-    )
+def groups(text: str, *, is_loose: bool) -> tuple[frozenset[str], ...]:
+    """The ideas of each piece of a sentence. `is_loose`: clauses are pieces too, and common nouns are left out."""
+    pieces = (things(piece, with_amounts=True, least=ANY) for piece in (_PAIRED if is_loose else _APART).split(text))
+    kept = (frozenset(one for one in some if not is_loose or _is_telling(one)) for some in pieces)
+    return tuple(some for some in kept if some)
+
+
+def _is_telling(one: str) -> bool:
+    return one[0] in "@#" or weight(one) >= _LEAST or is_deed(one)
 
 
 @lru_cache(maxsize=8192)
@@ -150,6 +152,8 @@ def _orders(text: str) -> Iterable[tuple[str, str]]:
                 yield right, left
         elif not is_refused or is_only:
             yield right, left
+    for found in _ONLY_IF.finditer(text):
+        yield found[2], found[1]
     for gate in _GATE.finditer(text):
         left, right = text[: gate.start()], text[gate.end() :].partition(",")[0]
         if things(left) and sign_of(left)[0] < 0:
@@ -231,8 +235,8 @@ def _ways(text: str) -> Iterable[tuple[str, str]]:
 def _compared(text: str) -> Iterable[tuple[str, str]]:
     """What must be more than what."""
     for found in _MORE.finditer(text):
-        is_less = found[2] in _LESSER
-        yield (found[3], found[1]) if is_less else (found[1], found[3])
+        one, other = found[1] + found[3], found[4]
+        yield (other, one) if found[2] in _LESSER else (one, other)
 
 
 def _beside(text: str) -> Iterable[tuple[str, str]]:
@@ -271,6 +275,7 @@ def doings(text: str) -> Iterable[tuple[str, str, str]]:
                     yield deed, doer, after
 
 
+_APART = re.compile(r"\s*(?:;|,|\b(?:and|while|whereas|but)\b|\s-\s|:)\s*")
 _CLAUSE = re.compile(r"\b(?:before|until|after|once|unless|without|if|when|while|and|but|that|which)\b|,")
 
 

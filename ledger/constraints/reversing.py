@@ -4,12 +4,16 @@ Each of these speaks against a rule by itself, and needs words of the sentence t
 anything from what a sentence leaves out.
 """
 
+import re
+
 from ledger.constraints.clauses import Clause
 from ledger.constraints.lexicon import near, weight
 from ledger.constraints.relations import ANY, Relation, doings, groups, relations, shared, things
 from ledger.constraints.wanted import Wanted
 
 _LEAST = 0.8
+_AGENT = frozenset(("@agent",))
+_WHEN = re.compile(r"\b(?:if|when|whenever) [^,;:.]+")
 _RANKS = {"choice", "order"}
 _PERSONS = frozenset(("@agent", "@user", "@us"))
 
@@ -21,7 +25,7 @@ def is_turned(rule: Clause, said: Clause) -> bool:
         some = [its for its in theirs if its.kind == mine.kind or {its.kind, mine.kind} == _RANKS]
         if any(_is_crossed(mine, its) for its in some) and not any(_is_straight(mine, its) for its in some):
             return True
-    return is_repaired(rule, said) or is_done_by_other(rule, said)
+    return is_repaired(rule, said) or is_done_by_other(rule, said) or is_done_to_other(rule, said)
 
 
 def is_passed_over(rule: Wanted, said: Clause) -> bool:
@@ -52,7 +56,13 @@ def _is_straight(mine: Relation, its: Relation) -> bool:
 
 def is_repaired(rule: Clause, said: Clause) -> bool:
     """Whether it puts together what the rule has apart: `green for losses, red for gains` for the other way round."""
-    asked, told = groups(rule.text), groups(said.text)
+    return any(
+        _is_repaired(groups(rule.text, is_loose=is_loose), groups(said.text, is_loose=is_loose))
+        for is_loose in (True, False)
+    )
+
+
+def _is_repaired(asked: tuple[frozenset[str], ...], told: tuple[frozenset[str], ...]) -> bool:
     if len(asked) < 2 or len(told) < 2:
         return False
     counts: dict[str, int] = {}
@@ -60,24 +70,22 @@ def is_repaired(rule: Clause, said: Clause) -> bool:
         for one in some:
             counts[one] = counts.get(one, 0) + 1
     home = {one: at for at, some in enumerate(asked) for one in some if counts[one] == 1}
-    where = [{one: place for one in home if (place := _place(one, told)) is not None}][0]
-    for a, its in where.items():
-        for b in where:
-            if home[a] != home[b] or a >= b or where[b] == its:
-                continue
-            # a and b are together in the rule and apart here: does each stand with something of another group?
-            others = [{one for one in where if where[one] == place and home[one] != home[a]} for place in (its, where[b])]
-            pairs = [(c, d) for c in others[0] for d in others[1] if home[c] == home[d]]
-            if pairs:
-                return True
-    return False
+    where = {one: place for one in home if (place := _place(one, told)) is not None}
+    beside = {  # of each of them: with whose they stand in the sentence, though apart in the rule
+        one: {home[other] for other, at in where.items() if at == place and home[other] != home[one]}
+        for one, place in where.items()
+    }
+    return any(
+        home[one] == home[other] and where[one] != where[other] and beside[one] & beside[other]
+        for one in where
+        for other in where
+    )
 
 
 def _place(one: str, told: tuple[frozenset[str], ...]) -> int | None:
     alike = frozenset((one, *near(one)))
     places = [at for at, some in enumerate(told) if shared(alike, some)]
     return places[0] if len(places) == 1 else None
-
 
 
 def is_done_by_other(rule: Clause, said: Clause) -> bool:
@@ -93,3 +101,27 @@ def is_done_by_other(rule: Clause, said: Clause) -> bool:
             if all(crossed) and (not _PERSONS.isdisjoint(crossed[0] | crossed[1]) or "by" in rule.words):
                 return True
     return False
+
+
+def is_done_to_other(rule: Clause, said: Clause) -> bool:
+    """Whether what the rule's condition names is acted on: `believe the log` for `if the log differs, believe ...`."""
+    aside, its_aside = _conditions(rule), _conditions(said)
+    told = _objects(said) if aside and its_aside else {}
+    return any(
+        bool(shared(told[deed], aside) and shared(some, its_aside)) and not shared(some, told[deed])
+        for deed, some in _objects(rule).items()
+        if deed in told
+    )
+
+
+def _conditions(said: Clause) -> frozenset[str]:
+    return frozenset[str]().union(*(things(one[0]) for one in _WHEN.finditer(said.text)))
+
+
+def _objects(said: Clause) -> dict[str, frozenset[str]]:
+    """What follows each of its deeds that it orders."""
+    return {
+        deed: next((some for word in to.split() if (some := things(word))), frozenset())
+        for deed, by, to in doings(said.text)
+        if things(by, least=ANY) == _AGENT
+    }

@@ -28,7 +28,7 @@ _STRICT = re.compile(
 )
 _RELEASE = re.compile(r"\bunneeded\b|\bskip\b")
 _ONLY = re.compile(r"\b(only|nothing but)\b")
-_GATE = re.compile(r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with))\b")
+_GATE = re.compile(r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with)|only [^.;,]{1,40}? (after|if|when|once))\b")
 _SO_FAR = re.compile(r"\b(so far|yet|already|yesterday|last (week|month|night|year|time|quarter))\b")
 _BARE_NO = re.compile(
     r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"

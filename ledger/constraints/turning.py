@@ -51,6 +51,10 @@ _AT_LAST = (
     re.compile(r"\b(?:ends?|finish(?:es)?|closes?) with ([^,;:.]+)"),
     re.compile(r"([^,;:.]+?) (?:must |should |is |are |be |to )*(?:comes?|goes?|go|put|placed|listed|handled|left) (?:at the end|last|for last|for the end|at the bottom|until last)\b"),
 )
+_DURING = re.compile(r"\b(?:while|during|when|whenever|as long as) ([^,;:.]+)")
+_UNTIL = re.compile(r"\b(?:until|before|except while|except when|except during|unless) ([^,;:.]+)")
+_TWO = (("first", "last"), ("next", "previous"), ("more", "fewer"), ("more", "less"), ("inner", "outer"), ("front", "back"))
+_ONE_OF_TWO = re.compile(r"\b(first|last|next|previous|more|fewer|less|inner|outer|front|back) (\w+)")
 _PARTICLES = (("up", "down"), ("in", "out"), ("on", "off"), ("above", "below"), ("over", "under"), ("top", "bottom"))
 _REACH = 4
 
@@ -76,6 +80,8 @@ def is_turned_by_word(rule: Clause, said: Clause) -> bool:
         or goes_other_way(rule, said)
         or is_on_other_condition(rule, said)
         or is_at_other_end(rule, said)
+        or is_other_of_two(rule, said)
+        or is_until_for_while(rule, said)
     )
 
 
@@ -174,6 +180,33 @@ def _conditions(text: str) -> list[tuple[str, bool, str]]:
         (one[2], (_NO.search(one[2]) is not None) != (one[1] == "unless"), text.replace(one[0], " "))
         for one in _WHEN.finditer(text)
     ]
+
+
+def is_until_for_while(rule: Clause, said: Clause) -> bool:
+    """Whether it demands something up to that during which the rule demands it: `until the user is away` for `while`."""
+    for mine in _DURING.finditer(rule.text):
+        there = things(mine[1], least=ANY)
+        for its in _UNTIL.finditer(said.text):
+            if there and len(shared(there, things(its[1], least=ANY))) == len(there):
+                return sign_of(rule.text.replace(mine[0], " "))[0] == sign_of(said.text.replace(its[0], " "))[0]
+    return False
+
+
+def is_other_of_two(rule: Clause, said: Clause) -> bool:
+    """Whether it says of the one of two what the rule says of the other: `the first person` for `the last person`."""
+    mine, its = _ones(rule.text), _ones(said.text)
+    return any(
+        (other, head) in its and (one, head) not in its and (other, head) not in mine
+        for one, head in mine
+        for pair in _TWO
+        if one in pair
+        for other in pair
+        if other != one
+    )
+
+
+def _ones(text: str) -> set[tuple[str, str]]:
+    return {(one[1], idea(one[2])) for one in _ONE_OF_TWO.finditer(text)}
 
 
 def is_at_other_end(rule: Clause, said: Clause) -> bool:
