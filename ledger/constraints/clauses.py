@@ -91,6 +91,9 @@ class Clause(NamedTuple):
     marks: tuple[int, ...]
     """What each mark does to the sign: -1 for all but those that say what stays inside."""
 
+    compared: frozenset[int]
+    """Which marks say of an amount that it is the least, the most, or too much."""
+
     force: Force
     """What it does."""
 
@@ -148,6 +151,7 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
         tuple(reader.words),
         parts,
         tuple(reader.marks),
+        frozenset(reader.compared),
         _force(parts, signals.is_withdrawal(plain)),
         signals.is_soft(plain),
         signals.is_mild(plain),
@@ -192,6 +196,7 @@ class _Reader:
         self.terms: list[Term] = []
         self.words: list[str] = []
         self.marks: list[int] = []
+        self.compared: set[int] = set()
 
     def read(self, part: Part, number: int) -> None:
         """Read a part, with its number."""
@@ -225,6 +230,7 @@ class _Reader:
             if word in _COMPARED:
                 self.marks.append(_COMPARED[word])
                 amount = len(self.marks) - 1
+                self.compared.add(amount)
             if word != ",":
                 self.words.append(word)
             if is_function(word) or is_negative(word) or word in _SAYS_NOTHING:
@@ -332,7 +338,7 @@ def _pieces(word: str) -> list[str]:
     if word.startswith("non-"):
         word = f"un{word.removeprefix('non-')}"
     if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or is_known(word):
-        return [word.rstrip("/") if "/" in word[:-1] else word]
+        return [word.rstrip("/")]
     return [piece for piece in word.split("-") if not is_function(piece)]
 
 

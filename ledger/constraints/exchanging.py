@@ -7,7 +7,7 @@ import re
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
-from ledger.constraints.relations import is_passed_over
+from ledger.constraints.reversing import is_passed_over
 from ledger.constraints.signals import tokens
 from ledger.constraints.wanted import Wanted
 

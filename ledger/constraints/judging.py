@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import idea, near, opposites, weight
+from ledger.constraints.lexicon import covers, idea, near, opposites, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.narrowing import is_instead, is_narrower, restricting
 from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
@@ -25,6 +25,8 @@ _PLACED_ENOUGH = 0.61
 _RULED = 0.45
 _NEAR = 0.75
 _OTHER = 0.5
+_AMOUNTS = 0.6
+_STATED = 0.5
 _HEAVY = 0.8
 _LEAST_OF_PART = 0.4
 _OTHER_DEED = 0.25
@@ -36,6 +38,7 @@ _ALL_LISTED = 0.8
 
 
 _ANYTHING = re.compile(r"\b(nothing|anything|everything|whatever|nobody|anyone|anybody|everyone|whoever)\b")
+_OF_OTHER = re.compile(r"\b(own|other|others|private|personal|topic|elsewhere|different)\b")
 _ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
 
 
@@ -58,13 +61,17 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
         return Seen("absent", best.share * _OTHER, told)
     if kind in KEPT and is_spared(rule, told):
         kind = "narrowed"
-    return Seen(kind, best.share, told, is_leave)
+    share = best.share
+    if kind == "inverted" and all(part.is_stated for part in best.parts):
+        share *= _STATED  # what is told of one case takes back no rule that is said elsewhere
+    return Seen(kind, share, told, is_leave)
 
 
 def _is_of_other(rule: Wanted, said: Clause, found: Match) -> bool:
     """Whether it speaks of something else than the rule: its own branch may be pushed to, the shared one not."""
     is_left = any(one not in found.matched and heavy >= _HEAVY for one, heavy in rule.ideas.items())
-    return is_left and bool(restricting(rule, said, found.terms, found.matched))
+    is_leave_of_other = _is_permit(found) and _OF_OTHER.search(said.text) and not _OF_OTHER.search(rule.whole.text)
+    return is_left and (bool(is_leave_of_other) or bool(restricting(rule, said, found.terms, found.matched)))
 
 
 def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
@@ -123,14 +130,13 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
             for one, heavy in rule.ideas.items()
             if one not in matched and one in rule.any_of and opposites(one).isdisjoint(there)
         )
-    if "action" in there:  # any action: all that the rule lists
-        hit += sum(
-            _ALL_LISTED * rule.ideas[name] for names in rule.lists for name in names if name not in matched
-        )
+    listed = {name for names in rule.lists for name in names if name not in matched}
+    hit += sum(_ALL_LISTED * rule.ideas[name] for name in listed if covers(there.keys(), name))
     said_share = min(1.0, hit / total)
     if rule.deeds and not rule.deeds & matched.keys():
         others = {one for one in deeds_in(said, terms) if one not in rule.ideas and weight(one) >= 1}
-        if others - {term.idea for term in matched.values()}:
+        rest = {one for one, heavy in rule.ideas.items() if one not in rule.deeds and heavy >= _AMOUNTS}
+        if others - {term.idea for term in matched.values()} and (len(rest) < 2 or not rest <= matched.keys()):
             said_share -= _OTHER_DEED
     return Match(said_share, terms, matched, frozenset(flips), parts)
 
@@ -159,6 +165,7 @@ def _alike(one: str, there: dict[str, Term]) -> Term | None:
 def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
     """Whether it demands what the rule demands, and refuses what it refuses."""
     turn = _turn(rule, said, found)
+    amounts = {} if rule.has_both else _amount_turns(rule, said, found)
     by_idea: dict[str, set[int]] = {}
     for term in found.terms:
         by_idea.setdefault(term.idea, set()).add(term.sign)
@@ -184,7 +191,8 @@ def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
         if not sign or not its:
             continue
         flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
-        agree = 1 if sign * flip * turn * _turn_of_part(rule, said, found, its_term) in its else -1
+        turns = turn * _turn_of_part(rule, said, found, one) * _turn_of_amounts(rule, amounts, one)
+        agree = 1 if sign * flip * turns in its else -1
         if agree < 0 and one in rule.deeds and its_term.idea == one:
             return False
         is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
@@ -249,8 +257,6 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
     if not its and rule.whole.has_exception and has_exception(text):
         theirs = set()  # both let the same out
     turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)
-    turns = set() if rule.has_both else set(_amount_turns(rule, said, found))
-    turn *= -1 if turns == {-1} else 1
     # `only what belongs to it` says `never what is unrelated to it` in other words.
     if (
         is_only(text)
@@ -266,21 +272,29 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
     return turn
 
 
-def _turn_of_part(rule: Wanted, said: Clause, found: Match, term: Term) -> int:
+def _turn_of_part(rule: Wanted, said: Clause, found: Match, one: str) -> int:
     """What words that say the opposite do to the sign of a word: those of its own part, and those of a condition."""
     turn = 1
-    for one in found.flips:
-        other = found.matched[one]
+    term = found.matched[one]
+    for flipped in found.flips:
+        other = found.matched[flipped]
         is_near = other.segment == term.segment or any(
             said.parts[at].is_condition for at in (other.segment, term.segment)
         )
-        if is_near and not opposites(one) & rule.ideas.keys():
+        if is_near and not opposites(flipped) & rule.ideas.keys() and not rule.has_apart(one, flipped):
             turn = -turn
     return turn
 
 
-def _amount_turns(rule: Wanted, said: Clause, found: Match) -> Iterator[int]:
+def _turn_of_amounts(rule: Wanted, amounts: dict[str, set[int]], one: str) -> int:
+    """What amounts that are compared the other way do to the sign of a word of the same order."""
+    turns = {turn for name, some in amounts.items() if not rule.has_apart(one, name) for turn in some}
+    return -1 if turns == {-1} else 1
+
+
+def _amount_turns(rule: Wanted, said: Clause, found: Match) -> dict[str, set[int]]:
     """For each amount that both compare with something: whether they do so the same way."""
+    turns: dict[str, set[int]] = {}
     for term in rule.whole.terms:
         if term.value is None or term.idea not in found.matched:
             continue
@@ -288,9 +302,11 @@ def _amount_turns(rule: Wanted, said: Clause, found: Match) -> Iterator[int]:
         if not some and sum(1 for name, _ in rule.amounts if name == term.idea) == 1:
             some = [found.matched[term.idea]]
         for one in some[:1]:
-            if term.marks and one.marks:
-                mine = prod(rule.whole.marks[mark] for mark in term.marks)
-                yield mine * prod(said.marks[mark] for mark in one.marks)
+            mine, its = rule.whole.compared & set(term.marks), said.compared & set(one.marks)
+            if mine and its:
+                turn = prod(rule.whole.marks[mark] for mark in mine) * prod(said.marks[mark] for mark in its)
+                turns.setdefault(term.idea, set()).add(turn)
+    return turns
 
 
 def _is_permit(found: Match) -> bool:

@@ -6,6 +6,7 @@ that are close to them: what a summary may say in their place.
 
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -31,14 +32,6 @@ SIGNS: dict[str, str] = {name: "|".join(some) for name, some in _READ["signs"].i
 
 FINDING: dict[str, str] = {name: "|".join(some) for name, some in _READ["finding"].items()}
 """By what a sentence is taken for a rule, or not: name of the sign -> regular expression."""
-
-MADE = frozenset(
-    "login logout stay optedinto plaintext purchaseorder pullrequest apikey uppercase lowercase external count"
-    " businesshours perday perweek permonth perhour approve backup send omit touch change include infra delete write"
-    " email".split()
-)
-"""Ideas that a turn of phrase may stand for, whose words are others."""
-
 
 @cache
 def stem(word: str) -> str:
@@ -79,6 +72,10 @@ def is_known(word: str) -> bool:
     return stem(word) in _ideas()
 
 
+MADE = frozenset(idea(word) for phrase in _READ["phrases"] for word in re.findall(r"[a-z]{3,}", phrase["say"]))
+"""Ideas that a turn of phrase may stand for, whose words are others."""
+
+
 @cache
 def _near() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
@@ -93,6 +90,14 @@ def _near() -> dict[str, frozenset[str]]:
 def near(one: str) -> frozenset[str]:
     """Ideas that may stand for an idea."""
     return _near().get(one, frozenset())
+
+
+_COVERED = {names[0]: frozenset(map(idea, names[1:])) for names in _lines("covers")}
+
+
+def covers(some: Iterable[str], one: str) -> bool:
+    """Whether one of these ideas takes in another: `secret` each key and password, `action` whatever is done."""
+    return any(name == "action" or one in _COVERED.get(name, ()) for name in some)
 
 
 _PAIRS = [(idea(one), idea(other)) for one, other in _lines("opposite")]

@@ -3,10 +3,10 @@
 import re
 
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import idea, is_deed, is_function, is_verb, near, opposites, weight
+from ledger.constraints.lexicon import covers, idea, is_deed, is_function, is_verb, near, opposites, weight
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.signals import is_finite
+from ledger.constraints.signals import is_finite, tokens
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
@@ -39,7 +39,7 @@ HARMLESS = frozenset(
         " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
-        " apiece interval frequency additional extra further"
+        " language version fit apiece interval frequency additional extra further"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -51,12 +51,14 @@ _HEADS = frozenset(
 )
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
+_DONE = frozenset(idea(word) for word in "make do take have get happen occur perform conduct".split())
 _MONEY = frozenset(idea(word) for word in "cost spend value worth amount total sum".split())
 _MEASURES = {
     **dict.fromkeys(("#usd", "#eur", "#gbp", "#chf"), _MONEY),
     "#time": frozenset(idea(word) for word in "last take length duration long time run".split()),
     "#month": frozenset(idea(word) for word in "last take length duration long time".split()),
     "#size": frozenset(idea(word) for word in "size weigh large".split()),
+    "#n": frozenset(idea(word) for word in "brief short length rate".split()),
     "#metre": frozenset(idea(word) for word in "length height distance altitude far".split()),
 }
 """Words that only say what an amount measures."""
@@ -77,9 +79,9 @@ def is_narrower(
     of the rule; `missing`: so many of its ideas are not said, and what is said beyond it may stand for them.
     """
     for names in rule.lists:
-        there = [name for name in names if name in matched]
-        is_part = 0 < len(there) < len(names) and missing >= len(names) - len(there)
-        if is_part and not any(term.idea == "action" for term in terms):
+        told = {term.idea for term in terms}
+        there = [name for name in names if name in matched or covers(told, name)]
+        if 0 < len(there) < len(names) and missing >= len(names) - len(there):
             return True
     if any(_SPARED.search(part.text) and _names(rule, said, part) for part in said.parts):
         return True
@@ -93,7 +95,7 @@ def is_narrower(
         own = [term for term in terms if term.segment == at and not is_function(term.idea)]
         known = {term.idea for term in terms if term.segment != at}
         if rule.conditions and all(
-            term.idea in rule.ideas or term.idea in HARMLESS or weight(term.idea) < 1 for term in own
+            term.idea in rule.ideas or term.idea in HARMLESS or term.idea in _DONE for term in own
         ):
             continue
         if own and not any(term in matched.values() and term.idea not in known for term in own):
@@ -134,18 +136,19 @@ def _is_new_deed(rule: Wanted, term: Term, matched: dict[str, Term]) -> bool:
 def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> list[str]:
     """The words of a sentence that say of which, where or when, beyond the rule."""
     its = {term.idea for term in matched.values()}
-    places = {term.place for term in matched.values()}
     segments = {term.segment for term in matched.values()}
     is_general = _ANYTHING.search(rule.whole.text) is not None
     is_mine = _OF_ME.search(rule.whole.text) is not None
     found: list[str] = []
     for term in terms:
+        places = {one.place for one in matched.values() if one.segment == term.segment}
         if (
             (term.value is None and (term.idea in its or term.idea in rule.ideas))
             or term.segment not in segments
             or term.idea in HARMLESS
             or (is_mine and term.idea in _SPEAKERS)
             or (term.value is not None and _is_amount_of(rule, term))
+            or _is_other_matter(said, term, matched)
             or any(term.idea in _MEASURES.get(name, ()) for name, _ in rule.amounts)
             or (term.idea in _HEADS and term.place - 1 in places)
             or opposites(term.idea) & rule.ideas.keys()
@@ -161,6 +164,13 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
         if is_modifier or is_object or not is_deed(term.idea) or _restricts(said, term):
             found.append(term.idea)
     return found
+
+
+def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool:
+    """Whether it stands after `, and`, and nothing of the rule with it."""
+    _, joined, rest = said.parts[term.segment].text.partition(" , and ")
+    words = set(tokens(rest)) if joined else set()
+    return said.words[term.place] in words and not any(said.words[one.place] in words for one in matched.values())
 
 
 def _names(rule: Wanted, said: Clause, part: Part) -> bool:

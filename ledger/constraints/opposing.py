@@ -9,11 +9,11 @@ from math import prod
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.exchanging import is_misplaced
-from ledger.constraints.lexicon import idea, is_deed, is_function, weight
+from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.relations import is_turned
+from ledger.constraints.reversing import is_turned
 from ledger.constraints.signals import is_release, is_soft
 from ledger.constraints.turning import is_turned_by_word
 from ledger.constraints.wanted import Wanted
@@ -170,7 +170,9 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
             continue
         for at, its in enumerate(said.parts):
             here = [term for term in said.terms if term.segment == at]
-            there = [term for term in here if term.idea in own]
+            there = [term for term in here if term.idea in own - _said_with(rule.whole, its.sign)]
+            if any(opposites(term.idea) & own for term in here):
+                continue  # `keep it enabled` for `never disable it`
             if (
                 (its.sign == part.sign and not (its.is_permit and part.sign < 0))
                 or its.is_condition
@@ -182,6 +184,15 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
             if sum(rule.ideas[one] for one in {term.idea for term in there}) >= _MOST * total:
                 return True
     return False
+
+
+def _said_with(said: Clause, sign: int) -> set[str]:
+    """Of what some part of it demands, or refuses, something."""
+    return {
+        term.idea
+        for term in said.terms
+        if term.sign == sign and not said.parts[term.segment].is_condition and not is_deed(term.idea)
+    }
 
 
 def _all_in(said: Clause, number: int) -> set[str]:

@@ -37,6 +37,7 @@ _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful m
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
 _INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
+_NO_OTHER = re.compile(r"(?:no|not|never) [\w'-]+(?: [\w'-]+)?")
 _ASIDE = re.compile(r"(?:not|nor) (?:(?:the|a|an|in|by|to|with|from|on|at|of|for|any|your|our) )*[\w'-]+")
 
 
@@ -59,7 +60,10 @@ class Part(NamedTuple):
     """Whether it permits."""
 
     is_placed: bool
-    """Whether only the place where it stands makes a rule of it."""
+    """Whether only the place where it stands, or that it is told like one, makes a rule of it."""
+
+    is_stated: bool
+    """Whether it only says how something is, and does not stand where rules stand."""
 
     is_elliptic: bool
     """Whether it goes on the part before it: `in economy, never in business class`."""
@@ -81,7 +85,8 @@ def parts_of(plain: str, *, is_ruled: bool, is_told: bool, is_question: bool) ->
             sign, is_elliptic, text = -1, True, text.removeprefix("instead_of").strip()
         is_placed = is_ruling and not is_rule(text, is_ruled=False, is_told=is_told)
         is_leave = sign > 0 and is_permit(text)
-        found.append(Part(text, sign, is_ruling, is_when, is_leave, is_placed, is_elliptic))
+        is_stated = is_placed and not is_ruled
+        found.append(Part(text, sign, is_ruling, is_when, is_leave, is_placed, is_stated, is_elliptic))
     for number, part in enumerate(found[1:]):
         if part.is_elliptic and part.is_rule and not is_question and not is_past(found[number].text):
             found[number] = found[number]._replace(is_rule=True)
@@ -196,6 +201,8 @@ def sign_of(text: str) -> tuple[int, bool]:
                 continue
             elif opener and word in _IN_CLAUSE:
                 since = None
+            elif has_own and words[number - 1] == "or":
+                continue  # `must not be ignored or skipped`
             else:
                 is_released = is_released or word in _RELEASES
                 is_doubled = sign < 0 and word in _EMPHATIC

@@ -54,6 +54,10 @@ _AND_HALF = re.compile(
     rf"\b(?:({'|'.join(_SMALL)}) and a half (hour|minute|day|week|month|year)s?"
     r"|an? (hour|minute|day|week|month|year) and a half)\b"
 )
+_SINGLE = re.compile(r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )(?:one|a single)\b(?! (?:hundred|thousand|million|billion|and a half))")
+_ONE_OF = re.compile(r"\bone ([a-z]+) (at (?:the )?(?:most|least)|max(?:imum)?|or (?:less|fewer|more))\b")
+_DAYTIME = re.compile(r"\b(\d{1,2}(?::\d\d)?)(?: o'clock)? (in the (?:morning|afternoon|evening)|at night)\b")
+_METRES = re.compile(r"(?<=\d) m(?=$|[ ,;:)]|\.(?:\s|$))")
 _NAMED = {
     "three quarters of an hour": "45 minutes",
     "a quarter of an hour": "15 minutes",
@@ -74,6 +78,10 @@ def counted(text: str) -> str:
     text = _AND_HALF.sub(lambda found: f"{_SMALL[found[1] or 'one']}.5 {found[2] or found[3]}s", text)
     for name, amount in _NAMED.items():
         text = text.replace(name, amount)
+    text = _SINGLE.sub(lambda found: f"{found[1]}1", text)
+    text = _ONE_OF.sub(r"1 \1 \2", text)
+    text = _DAYTIME.sub(lambda found: f"{found[1]} {'am' if found[2] == 'in the morning' else 'pm'}", text)
+    text = _METRES.sub(" metres", text)
     text = _HALF.sub(lambda found: f"0.5 {found[1]}", text)
     text = _ONE.sub(lambda found: f"{found[1]} 1 {found[2]}", text)
     text = _IN_WORDS.sub(lambda found: _read(found[0]), text)

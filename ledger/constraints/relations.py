@@ -1,7 +1,7 @@
-"""Which relations a sentence sets between things: before, rather than, from and to, belongs with. Pure.
+"""Which relations a sentence sets between things: before, rather than, from and to, more than, by whom. Pure.
 
-`Feed the cat, then the dog` and `the dog is fed after the cat` set the same one; `the dog is fed first` sets it the other
-way round. Two sentences with the same words may differ in nothing else.
+`Feed the cat, then the dog` and `the dog is fed after the cat` set the same one; `the dog is fed first` sets it the
+other way round. Two sentences with the same words may differ in nothing else.
 """
 
 import re
@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ledger.constraints.clauses import Clause
-from ledger.constraints.lexicon import idea, is_function, weight
+from ledger.constraints.lexicon import idea, is_deed, is_function, weight
 from ledger.constraints.parts import sign_of
 from ledger.constraints.signals import tokens
-from ledger.constraints.wanted import Wanted
 
 _AGENT = frozenset("you your yours yourself agent agents assistant assistant's agent's bot".split())
 _USER = frozenset("i me my mine myself i'd i'm user user's users".split())
 _US = frozenset("we us our ours ourselves".split())
 _AFTER_LETTER = frozenset(", and or for is are goes to".split())
 _LEAST = 0.8
-_ANY = 0.3
+ANY = 0.3
+"""The least weight of an idea that says anything."""
+
 _ALIKE = 0.7
 _SHORTEST = 5
 
@@ -37,10 +37,12 @@ _LATER = re.compile(
 )
 _EARLIER = re.compile(r"(?<!the )\bfirst\b(?! \w+ of)|\bto start with\b")
 _BREAK = re.compile(r",? and (?=\w)|, (?:with )?|,? but |; ")
-_RATHER = re.compile(
-    r"\binstead_of\b|\b(?:in preference|prefer\w* ?|preferabl[ey]|superior) to\b|\b(?:and|but|,) not\b(?! only)|\b(?:never|nor)\b"
-    r"|\b(?<!hand )(?<!take )(?<!turn )(?<!carry )(?<!go )over\b(?! to\b)|\bcomes? (?:before|ahead of|above)\b"
-    r"|\b(?:takes?|gets?|has|have) (?:precedence|priority) over\b|\babove\b|\bahead of\b"
+_INSTEAD = re.compile(
+    r"\binstead_of\b|\b(?:in preference|preferabl[ey]|superior) to\b|(?:\band|\bbut|,) not\b(?! only)|\b(?:never|nor)\b"
+)
+_ABOVE = re.compile(
+    r"(?<!hand )(?<!take )(?<!turn )(?<!carry )(?<!go )\bover\b(?! to\b)|\babove\b|\bprefer\w* to\b"
+    r"|\bcomes? (?:before|ahead of|above)\b|\b(?:takes?|gets?|has|have) (?:precedence|priority) over\b"
 )
 _BEHIND = re.compile(r"\b(?:comes?|goes?|is|are|ranks?) (?:after|behind|below|second to)\b")
 _RATHER_THAN = re.compile(r"\b(?:rather|sooner|better|more) (?:\w+ )?(.+?) than (.+)")
@@ -50,6 +52,22 @@ _FROM_TO = re.compile(r"\bfrom (.+?) (?:in|on)?to (.+)")
 _TO_FROM = re.compile(r"\b(?:in|on)?to (.+?) from (.+)")
 _INTO = re.compile(r"^(?:\w+ )??(?:translate|convert|turn|change|move|migrate|switch|transform|port|copy)\w* (.+?) (?:in|on)?to (.+)")
 _IS_INTO = re.compile(r"^(.+?) (?:must |is |are |be |to |gets? )+(?:translated|converted|turned|changed|transformed|ported) (?:in)?to (.+)")
+_MATTERS = re.compile(r"(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)")
+_ELSE = re.compile(r"\b(?:otherwise|else|failing that|if not)\b")
+_OTHERWISE = re.compile(r"^(.+?), (?:and |or )?(?:otherwise |else |failing that )?(.+?)(?: otherwise| if not)?$")
+_MORE = re.compile(r"^(.+?) (?:\w+ )??(\w+er|more|less|fewer|worse)(?: \w+)?? than (.+)")
+_LESSER = frozenset(
+    "shorter smaller lower less fewer cheaper younger slower weaker earlier lighter narrower thinner sooner worse closer"
+    " darker softer quieter colder cooler older".split()
+)
+_BESIDE = (
+    (re.compile(r"\bin front of\b"), re.compile(r"\bbehind\b")),
+    (re.compile(r"\b(?:above|on top of|over)\b"), re.compile(r"\b(?:below|beneath|underneath|under)\b")),
+    (re.compile(r"\b(?:on|to) the left of\b"), re.compile(r"\b(?:on|to) the right of\b")),
+)
+_BE = frozenset("be is are been being get gets was were".split())
+_DOES = frozenset("must may can should will do does never not to always only".split())
+_DO = "do:"
 _PAIRED = re.compile(
     r"\s*(?:;|,|\b(?:and|while|whereas|but|that|which|who|then)\b|\s-\s|:|instead_of)\s*"
 )
@@ -68,74 +86,15 @@ class Relation(NamedTuple):
     """The ideas of the other."""
 
 
-def is_turned(rule: Clause, said: Clause) -> bool:
-    """Whether a sentence sets things of a rule in the rule's relation the other way round, and never the rule's way."""
-    theirs = relations(said.text)
-    for mine in relations(rule.text):
-        some = [its for its in theirs if its.kind == mine.kind]
-        if any(_is_crossed(mine, its) for its in some) and not any(_is_straight(mine, its) for its in some):
-            return True
-    return is_repaired(rule, said)
-
-
-def is_passed_over(rule: Wanted, said: Clause) -> bool:
-    """Whether something else is to be, instead of what the rule demands: `me, not the clerk`, `guess instead of asking`."""
-    aside = {term.idea for term in rule.whole.terms if term.sign < 0 or term.marks or term.is_condition}
-    own = frozenset(term.idea for term in rule.whole.terms if term.sign > 0) - aside
-    own = own.difference(*(its.second for its in relations(rule.whole.text)))
-    for kind, first, second in relations(said.text, least=_ANY):
-        if kind != "choice" or not second or shared(own, first):
-            continue
-        there = shared(own, second)
-        if any(weight(one) >= _LEAST for one in there) or (there and shared(second, own) == second):
-            return True
-    return False
-
-
-def _is_crossed(mine: Relation, its: Relation) -> bool:
-    crossed = bool(shared(mine.first, its.second)), bool(shared(mine.second, its.first))
-    straight = bool(shared(mine.first, its.first)), bool(shared(mine.second, its.second))
-    if all(crossed):
-        return not all(straight)
-    return any(crossed) and not any(straight) and mine.kind == "order"
-
-
-def _is_straight(mine: Relation, its: Relation) -> bool:
-    return bool(shared(mine.first, its.first) and shared(mine.second, its.second))
-
-
-def is_repaired(rule: Clause, said: Clause) -> bool:
-    """Whether it puts together what the rule has apart: `green for losses, red for gains` for the other way round."""
-    asked, told = groups(rule.text), groups(said.text)
-    if len(asked) < 2 or len(told) < 2:
-        return False
-    counts: dict[str, int] = {}
-    for some in asked:
-        for one in some:
-            counts[one] = counts.get(one, 0) + 1
-    home = {one: at for at, some in enumerate(asked) for one in some if counts[one] == 1}
-    where = [{one: place for one in home if (place := _place(one, told)) is not None}][0]
-    for a, its in where.items():
-        for b in where:
-            if home[a] != home[b] or a >= b or where[b] == its:
-                continue
-            # a and b are together in the rule and apart here: does each stand with something of another group?
-            others = [{one for one in where if where[one] == place and home[one] != home[a]} for place in (its, where[b])]
-            pairs = [(c, d) for c in others[0] for d in others[1] if home[c] == home[d]]
-            if pairs:
-                return True
-    return False
-
-
-def _place(one: str, told: tuple[frozenset[str], ...]) -> int | None:
-    places = [at for at, some in enumerate(told) if shared(frozenset((one,)), some)]
-    return places[0] if len(places) == 1 else None
-
-
 @lru_cache(maxsize=8192)
 def groups(text: str) -> tuple[frozenset[str], ...]:
     """The ideas of each piece of a sentence."""
-    return tuple(some for piece in _PAIRED.split(text) if (some := things(piece, with_amounts=True)))
+    pieces = (things(piece, with_amounts=True, least=ANY) for piece in _PAIRED.split(text))
+    return tuple(
+        some
+        for piece in pieces
+        if (some := frozenset(one for one in piece if one[0] in "@#" or weight(one) >= _LEAST or is_deed(one)))
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -223,21 +182,38 @@ def _then(text: str) -> Iterable[tuple[str, str]]:
             yield text[:cut], text[cut:]
 
 
+def _instead(text: str) -> Iterable[tuple[str, str]]:
+    """What instead of what."""
+    for mark in _INSTEAD.finditer(text):
+        yield _around(text, mark)
+    for found in _NOT_BUT.finditer(text):
+        yield found[2], found[1]
+
+
+def _around(text: str, mark: re.Match[str]) -> tuple[str, str]:
+    left, right = text[: mark.start()].strip(" ,"), text[mark.end() :].strip(" ,")
+    if not things(left) and mark[0] == "instead_of":
+        right, _, left = right.partition(",")
+    last = left.rpartition(",")[2]
+    return last if things(last) else left, right.partition(",")[0]
+
+
 def _choices(text: str) -> Iterable[tuple[str, str]]:
     """What rather than what."""
-    for mark in _RATHER.finditer(text):
-        left, right = text[: mark.start()].strip(" ,"), text[mark.end() :].strip(" ,")
-        if not things(left) and mark[0] == "instead_of":
-            right, _, left = right.partition(",")
-        left = re.split(r"[,]", left)[-1] if things(re.split(r"[,]", left)[-1]) else left
-        yield left, right.partition(",")[0]
+    yield from _instead(text)
+    for mark in _ABOVE.finditer(text):
+        yield _around(text, mark)
     for mark in _BEHIND.finditer(text):
         yield text[mark.end() :].partition(",")[0], text[: mark.start()]
     for pattern in (_RATHER_THAN, _PREFER_TO):
         for found in pattern.finditer(text):
             yield found[1], found[2].partition(",")[0]
-    for found in _NOT_BUT.finditer(text):
-        yield found[2], found[1]
+    for found in _MATTERS.finditer(text):
+        one, other = found[1], found[3].partition(",")[0]
+        yield (one, other) if found[2] == "more" else (other, one)
+    if _ELSE.search(text):
+        for found in _OTHERWISE.finditer(text):
+            yield found[1], found[2]
 
 
 def _ways(text: str) -> Iterable[tuple[str, str]]:
@@ -252,7 +228,53 @@ def _ways(text: str) -> Iterable[tuple[str, str]]:
                 yield found[1], found[2].partition(",")[0]
 
 
-_READERS: dict[str, Callable[[str], Iterable[tuple[str, str]]]] = {"order": _orders, "choice": _choices, "way": _ways}
+def _compared(text: str) -> Iterable[tuple[str, str]]:
+    """What must be more than what."""
+    for found in _MORE.finditer(text):
+        is_less = found[2] in _LESSER
+        yield (found[3], found[1]) if is_less else (found[1], found[3])
+
+
+def _beside(text: str) -> Iterable[tuple[str, str]]:
+    """What stands before, above or left of what."""
+    for one, other in _BESIDE:
+        for mark in one.finditer(text):
+            yield text[: mark.start()], text[mark.end() :].partition(",")[0]
+        for mark in other.finditer(text):
+            yield text[mark.end() :].partition(",")[0], text[: mark.start()]
+
+
+def doings(text: str) -> Iterable[tuple[str, str, str]]:
+    """What is done, by whom, to whom or what: `a guest is led by a porter`, `a porter leads a guest`."""
+    for statement in _STATEMENT.split(text):
+        subject = "you"
+        for piece in _CLAUSE.split(statement):
+            words = piece.split()
+            doer = subject
+            for at, word in enumerate(words):
+                bare = word.strip(",")
+                deed = idea(bare)
+                last = words[at - 1] if at else ""
+                is_passive = last in _BE or (at > 1 and words[at - 2] in _BE)
+                is_done = is_deed(deed) or (is_passive and bare.endswith(("ed", "en")))
+                if not is_done or is_function(bare):
+                    continue
+                before, after = " ".join(words[:at]), " ".join(words[at + 1 :])
+                if is_passive:
+                    if " by " in f" {after}":
+                        by = after.partition("by ")[2]
+                        yield deed, by, before
+                elif at and (last in _DOES or (bare.endswith("s") and not bare.endswith("ss"))):
+                    subject = before if things(before, least=ANY) else subject
+                    yield deed, subject, after
+                elif not things(before, least=ANY):
+                    yield deed, doer, after
+
+
+_CLAUSE = re.compile(r"\b(?:before|until|after|once|unless|without|if|when|while|and|but|that|which)\b|,")
+
+
+_READERS: dict[str, Callable[[str], Iterable[tuple[str, str]]]] = {"order": _orders, "choice": _choices, "instead": _instead, "way": _ways, "more": _compared, "place": _beside}
 
 
 @lru_cache(maxsize=16384)

@@ -22,7 +22,7 @@ _PAST_FIRST = re.compile(SIGNS["past_first"])
 _MAIN_NO = re.compile(rf"^({SIGNS['main_no']})$")
 _CONDITION = re.compile(rf"^({SIGNS['condition']})\b")
 _MILD = re.compile(r"\b(should|ought to)\b")
-_AVOID = re.compile(r"\bavoid(ed|s|ing)?\b")
+_AVOID = re.compile(r"\bavoid(ing)?\b")
 _STRICT = re.compile(
     r"\b(must|never|strictly|forbidden|prohibited|mandatory|under no circumstances|requires?|required)\b"
 )
@@ -38,10 +38,17 @@ _UNDER_WAY = re.compile(
     r"^(i|we|it) |\b(is|are|am) (now |currently |still |just |also )?(?!going|missing|pending|during)\w{2,}ing\b"
     r"|\b(currently|still|so far|in progress|under way|remains? to be|to do|todo|next)\b"
 )
+_OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|a|an|\w+'s) ")
+_FOR_GOOD = re.compile(
+    r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|ght|ade|ld|id|ut)\b"
+    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|(is|are) (the|an?))\b"
+)
+_DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
+_GETS = frozenset("get gets been being have has are was were".split())
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
-_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?|forbidden|unneeded)\b")
+_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|(?<![.\w-])go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?|forbidden|unneeded)\b")
 _WHOLE = re.compile(
     r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
 )
@@ -182,9 +189,24 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
 def is_statement(text: str) -> bool:
     """Whether it says how something is for good, and not what is going on: `replies are in Spanish`."""
     main = _CLAUSE.split(text)[0] or text
-    if _UNDER_WAY.search(text) is not None or is_past(main):
+    if _UNDER_WAY.search(text) is not None or is_past(main) or _did(text):
         return False
+    if _OF_ONE.match(text) is not None and _FOR_GOOD.search(main) is None:
+        return False  # `the customer speaks French`
     return is_finite(main) or not any(map(is_past_form, tokens(main)))
+
+
+def _did(text: str) -> bool:
+    """Whether it tells of something done to something: `an agent called her`."""
+    words = tokens(text)
+    return any(
+        is_past_form(word)
+        and words[at + 1] in _DONE_TO
+        and AUXILIARY.isdisjoint(words[max(0, at - 3) : at])
+        and _GETS.isdisjoint(words[max(0, at - 3) : at])
+        for at, word in enumerate(words[:-1])
+        if at
+    )
 
 
 def _is_order_on_past(text: str) -> bool:

@@ -10,12 +10,14 @@ from typing import NamedTuple
 from ledger.constraints.clauses import Clause
 from ledger.constraints.lexicon import idea, is_deed
 from ledger.constraints.parts import sign_of
-from ledger.constraints.relations import shared, things
+from ledger.constraints.relations import ANY, shared, things
 from ledger.constraints.signals import tokens
 
-_ANY = 0.3
-_END = r"(?=[,;:.]|$| (?:may|can|must|should|is|are|will|do|does|have|has|who|that|which)\b)"
+_END = r"(?=[,;:.]|$| (?:may|can|must|should|is|are|will|do|does|have|has|gets?|goes?|needs?|who|that|which)\b)"
 _EXCEPT = re.compile(rf"\b(?:except(?:ing)?(?: for)?|excluding|save for|with the exception of|(?<=one )bar|(?<=body )bar) ((?:[\w'#=./@-]+ ?){{1,6}}?){_END}")
+_ALL_BUT = re.compile(rf"\b(?:every|all|any)\w*\b[^,;]{{0,40}}? but (?:not )?(?:for )?((?:[\w'-]+ ?){{1,4}}?){_END}")
+_INCLUDING = re.compile(rf"\b(?:including|as well as|together with) ((?:[\w'-]+ ?){{1,4}}?){_END}")
+_INCLUDED = re.compile(r"((?:[\w'-]+ ){1,3})(?:included|inclusive)\b")
 _EXCEPTED = re.compile(r"((?:[\w'-]+ ){1,4})(?:excepted|excluded|aside)\b")
 _ONLY = re.compile(rf"\bonly (?:for |to |by |in |on |at |with |from |the |an? )*((?:[\w'#=./@-]+ ?){{1,5}}?){_END}")
 _ONLY_LAST = re.compile(r"\b(?:by|for|to|in|on|at|with|from) ((?:[\w'-]+ ){1,3})only\b")
@@ -39,6 +41,16 @@ _OTHERWISE = re.compile(r"(?:,|;|\band|\bbut) ([^,;]+?) otherwise\b|(?:^|[,;] |\
 _TOLD_OTHERWISE = re.compile(r"\b(?:say|says|said|told|asked|instructed|states?|stated|specified|agreed|noted|unless) otherwise\b|\bunless otherwise\b")
 _EVEN = re.compile(r"\beven (?:if|when|though|where)\b([^,;]*)")
 _IN_WHAT = re.compile(r"\b(?:in|to|with|by|on) (?:an? |the )?(\w+)\b")
+_WHEN = re.compile(r"\b(if|when|whenever|while|unless) ([^,;:.]+)")
+_NO = re.compile(r"\b(?:no|not|never|nobody|nothing|none|neither|without|cannot|unneeded)\b")
+_AT_FIRST = (
+    re.compile(r"\b(?:start|starts|begin|begins|open|opens) with ([^,;:.]+)"),
+    re.compile(r"([^,;:.]+?) (?:must |should |is |are |be |to )*(?:comes?|goes?|go|put|placed|listed|handled|left)? ?first\b(?! \w)"),
+)
+_AT_LAST = (
+    re.compile(r"\b(?:ends?|finish(?:es)?|closes?) with ([^,;:.]+)"),
+    re.compile(r"([^,;:.]+?) (?:must |should |is |are |be |to )*(?:comes?|goes?|go|put|placed|listed|handled|left) (?:at the end|last|for last|for the end|at the bottom|until last)\b"),
+)
 _PARTICLES = (("up", "down"), ("in", "out"), ("on", "off"), ("above", "below"), ("over", "under"), ("top", "bottom"))
 _REACH = 4
 
@@ -62,6 +74,8 @@ def is_turned_by_word(rule: Clause, said: Clause) -> bool:
         or is_for_the_rest(rule, said)
         or is_said_of_even(rule, said)
         or goes_other_way(rule, said)
+        or is_on_other_condition(rule, said)
+        or is_at_other_end(rule, said)
     )
 
 
@@ -77,12 +91,14 @@ def _lets(said: Clause) -> list[Let]:
     found = []
     for statement in re.split(r"[;:]", said.text):
         is_open = sign_of(statement)[0] > 0
-        for pattern in (_EXCEPT, _EXCEPTED):
-            found += [Let(things(one[1], least=_ANY), not is_open) for one in pattern.finditer(statement)]
+        for pattern in (_INCLUDING, _INCLUDED):
+            found += [Let(things(one[1], least=ANY), is_open) for one in pattern.finditer(statement)]
+        for pattern in (_EXCEPT, _EXCEPTED, _ALL_BUT):
+            found += [Let(things(one[1], least=ANY), not is_open) for one in pattern.finditer(statement)]
         for piece in statement.split(","):
             is_open = sign_of(piece)[0] > 0
             for pattern in (_ONLY, _ONLY_LAST, _THE_ONE):
-                found += [Let(things(one[1], least=_ANY), is_open) for one in pattern.finditer(piece)]
+                found += [Let(things(one[1], least=ANY), is_open) for one in pattern.finditer(piece)]
     return found
 
 
@@ -93,13 +109,13 @@ def is_for_other_to_approve(rule: Clause, said: Clause) -> bool:
         return _APPROVAL.search(rule.text) is not None or bool(mine)
     if not mine or _APPROVAL.search(said.text) is None:
         return False
-    seekers = frozenset[str]().union(*(things(one[1], least=_ANY) for one in _SEEKER.finditer(said.text)))
+    seekers = frozenset[str]().union(*(things(one[1], least=ANY) for one in _SEEKER.finditer(said.text)))
     return bool(shared(mine, seekers)) and not shared(mine, its)
 
 
 def _givers(said: Clause) -> frozenset[str]:
     return frozenset[str]().union(
-        *(things(next(filter(None, one.groups())), least=_ANY) for one in _GIVER.finditer(said.text))
+        *(things(next(filter(None, one.groups())), least=ANY) for one in _GIVER.finditer(said.text))
     )
 
 
@@ -122,9 +138,9 @@ def is_for_the_rest(rule: Clause, said: Clause) -> bool:
     if "otherwise" in rule.text or _TOLD_OTHERWISE.search(said.text):
         return False
     for rest in _OTHERWISE.finditer(said.text):
-        there = things(rest[1] or rest[2], least=_ANY)
-        before = things(said.text[: rest.start()], least=_ANY)
-        if shared(there, things(rule.text, least=_ANY) - before):
+        there = things(rest[1] or rest[2], least=ANY)
+        before = things(said.text[: rest.start()], least=ANY)
+        if shared(there, things(rule.text, least=ANY) - before):
             return True
     return False
 
@@ -133,11 +149,51 @@ def is_said_of_even(rule: Clause, said: Clause) -> bool:
     """Whether it demands what the rule has only after `even if`: `answer in English` for `even if I write in English`."""
     for case in _EVEN.finditer(rule.text):
         main = rule.text.replace(case[0], " ")
-        aside = {idea(one[1]) for one in _IN_WHAT.finditer(case[1])} - things(main, least=_ANY)
+        aside = {idea(one[1]) for one in _IN_WHAT.finditer(case[1])} - things(main, least=ANY)
         here = _EVEN.sub(" ", said.text)
         if aside & {idea(one[1]) for one in _IN_WHAT.finditer(here)} and sign_of(here)[0] == sign_of(main)[0]:
             return True
     return False
+
+
+def is_on_other_condition(rule: Clause, said: Clause) -> bool:
+    """Whether it demands the same when the rule's condition is not met: `if somebody` for `if nobody is home`."""
+    for mine, is_refused, main in _conditions(rule.text):
+        for its, is_its_refused, its_main in _conditions(said.text):
+            there = things(mine, least=ANY)
+            if not there or len(shared(there, things(its, least=ANY))) < len(there):
+                continue
+            if is_refused != is_its_refused and sign_of(main)[0] == sign_of(its_main)[0]:
+                return True
+    return False
+
+
+def _conditions(text: str) -> list[tuple[str, bool, str]]:
+    """Each condition in it, whether it is one that something is not so, and what it is a condition of."""
+    return [
+        (one[2], (_NO.search(one[2]) is not None) != (one[1] == "unless"), text.replace(one[0], " "))
+        for one in _WHEN.finditer(text)
+    ]
+
+
+def is_at_other_end(rule: Clause, said: Clause) -> bool:
+    """Whether it puts last what the rule puts first."""
+    mine, its = _ends(rule.text), _ends(said.text)
+    return any(
+        is_first != its_first and shared(some, others) and not any(shared(some, more) for more, end in its if end == is_first)
+        for some, is_first in mine
+        for others, its_first in its
+    )
+
+
+def _ends(text: str) -> list[tuple[frozenset[str], bool]]:
+    """What it puts first, and what last."""
+    return [
+        (things(one[1], least=ANY), is_first)
+        for patterns, is_first in ((_AT_FIRST, True), (_AT_LAST, False))
+        for pattern in patterns
+        for one in pattern.finditer(text)
+    ]
 
 
 def goes_other_way(rule: Clause, said: Clause) -> bool:

@@ -66,6 +66,13 @@ class Wanted(NamedTuple):
     lists: tuple[tuple[str, ...], ...]
     """What it enumerates."""
 
+    homes: dict[str, frozenset[int]]
+    """In which of its parts each idea stands."""
+
+    def has_apart(self, one: str, other: str) -> bool:
+        """Whether two ideas stand in different orders of it, neither in a condition."""
+        return self.homes[one].isdisjoint(self.homes[other]) and not {one, other} & self.conditions
+
 
 @lru_cache(maxsize=2048)
 def wanted(text: str) -> Wanted:
@@ -103,6 +110,7 @@ def wanted(text: str) -> Wanted:
         any(opposites(one) & ideas.keys() for one in ideas),
         frozenset(_any_of(whole, lists)),
         lists,
+        {one: frozenset(term.segment for term in whole.terms if term.idea == one) for one in ideas},
     )
 
 

@@ -1,0 +1,95 @@
+"""Whether a sentence sets the things of a rule in its relations the other way round. Pure.
+
+Each of these speaks against a rule by itself, and needs words of the sentence that say so: none of them concludes
+anything from what a sentence leaves out.
+"""
+
+from ledger.constraints.clauses import Clause
+from ledger.constraints.lexicon import near, weight
+from ledger.constraints.relations import ANY, Relation, doings, groups, relations, shared, things
+from ledger.constraints.wanted import Wanted
+
+_LEAST = 0.8
+_RANKS = {"choice", "order"}
+_PERSONS = frozenset(("@agent", "@user", "@us"))
+
+
+def is_turned(rule: Clause, said: Clause) -> bool:
+    """Whether a sentence sets things of a rule in the rule's relation the other way round, and never the rule's way."""
+    theirs = relations(said.text)
+    for mine in relations(rule.text):
+        some = [its for its in theirs if its.kind == mine.kind or {its.kind, mine.kind} == _RANKS]
+        if any(_is_crossed(mine, its) for its in some) and not any(_is_straight(mine, its) for its in some):
+            return True
+    return is_repaired(rule, said) or is_done_by_other(rule, said)
+
+
+def is_passed_over(rule: Wanted, said: Clause) -> bool:
+    """Whether something else is to be, instead of what the rule demands: `me, not the clerk`, `guess instead of asking`."""
+    aside = {term.idea for term in rule.whole.terms if term.sign < 0 or term.marks or term.is_condition}
+    own = frozenset(term.idea for term in rule.whole.terms if term.sign > 0) - aside
+    own = own.difference(*(its.second for its in relations(rule.whole.text)))
+    for kind, first, second in relations(said.text, least=ANY):
+        if kind != "instead" or not second or (first and shared(first, own) == first):
+            continue
+        there = shared(own, second)
+        if any(weight(one) >= _LEAST for one in there) or (there and shared(second, own) == second):
+            return True
+    return False
+
+
+def _is_crossed(mine: Relation, its: Relation) -> bool:
+    crossed = bool(shared(mine.first, its.second)), bool(shared(mine.second, its.first))
+    straight = bool(shared(mine.first, its.first)), bool(shared(mine.second, its.second))
+    if all(crossed):
+        return not all(straight)
+    return any(crossed) and not any(straight) and mine.kind == its.kind == "order"
+
+
+def _is_straight(mine: Relation, its: Relation) -> bool:
+    return bool(shared(mine.first, its.first) and shared(mine.second, its.second))
+
+
+def is_repaired(rule: Clause, said: Clause) -> bool:
+    """Whether it puts together what the rule has apart: `green for losses, red for gains` for the other way round."""
+    asked, told = groups(rule.text), groups(said.text)
+    if len(asked) < 2 or len(told) < 2:
+        return False
+    counts: dict[str, int] = {}
+    for some in asked:
+        for one in some:
+            counts[one] = counts.get(one, 0) + 1
+    home = {one: at for at, some in enumerate(asked) for one in some if counts[one] == 1}
+    where = [{one: place for one in home if (place := _place(one, told)) is not None}][0]
+    for a, its in where.items():
+        for b in where:
+            if home[a] != home[b] or a >= b or where[b] == its:
+                continue
+            # a and b are together in the rule and apart here: does each stand with something of another group?
+            others = [{one for one in where if where[one] == place and home[one] != home[a]} for place in (its, where[b])]
+            pairs = [(c, d) for c in others[0] for d in others[1] if home[c] == home[d]]
+            if pairs:
+                return True
+    return False
+
+
+def _place(one: str, told: tuple[frozenset[str], ...]) -> int | None:
+    alike = frozenset((one, *near(one)))
+    places = [at for at, some in enumerate(told) if shared(alike, some)]
+    return places[0] if len(places) == 1 else None
+
+
+
+def is_done_by_other(rule: Clause, said: Clause) -> bool:
+    """Whether who acts is acted on: `the user warns the agent` for `warn the user`."""
+    told = [(deed, things(by, least=ANY), things(to, least=ANY)) for deed, by, to in doings(said.text)]
+    for deed, by, to in doings(rule.text):
+        doer, other = things(by, least=ANY), things(to, least=ANY)
+        some = [(its - to_it, to_it - its) for name, its, to_it in told if name == deed]
+        if any(shared(doer - other, its) for its, _ in some):
+            continue
+        for its, to_it in some:
+            crossed = shared(doer - other, to_it), shared(other - doer, its)
+            if all(crossed) and (not _PERSONS.isdisjoint(crossed[0] | crossed[1]) or "by" in rule.words):
+                return True
+    return False
