@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ledger.constraints.clauses import clause
 from ledger.constraints.judging import COPIED, judged
-from ledger.constraints.lexicon import MADE, idea, is_function, near, opposites, single, weight
+from ledger.constraints.lexicon import MADE, SIGNS, idea, is_function, near, opposites, single, weight
 from ledger.constraints.narrowing import DAYS, HARMLESS, NARROWING
 from ledger.constraints.seen import KEPT as KEPT
 from ledger.constraints.seen import Seen as Seen
@@ -45,6 +45,7 @@ _REFERS = re.compile(
 """What takes up something of the sentence before."""
 _EMBEDS = re.compile(r"\b(of|from|in|for|about|with|by|on|the|an?|all|these|our|your) $")
 """Where the words before a copy do not end: `papers from the` personnel files."""
+_EMPHASIS = re.compile(rf"\b(?:{SIGNS['emphasis']})\b")
 _DENIED = re.compile(r"\b(not|never|no longer|stop|without|nobody|n't)$")
 
 
@@ -234,6 +235,7 @@ def _is_refused(rule: Wanted, told: str) -> bool:
 
 def _copied(rule: Wanted, before: str, after: str, told: str) -> Visibility:
     """What the words around a copy make of it."""
+    before, after = (" ".join(_EMPHASIS.sub(" ", one).split()) for one in (before, after))
     around = [clause(one) for one in (before, after) if one]
     if any(one.is_withdrawal or one.force == "release" for one in around):
         return "inverted"

@@ -45,8 +45,8 @@ _TAG = re.compile(r"</?([a-zA-Z][\w-]{0,40})(?:\s[^<>]{0,80})?/?>")
 _CELLS = re.compile(r"^\s*\|(.*)\|\s*$")
 _ENTRY = re.compile(r"^\s*\"([^\"\n]{1,60})\"\s*:\s*(.*)$")
 _STOP = re.compile(
-    r"(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bst\.)(?<!\bno\.)(?<!\bvs\.)(?<!\bmrs\.)(?<!\bmax\.)(?<!\bmin\.)(?<!\bincl\.)(?<!approx\.)(?<!\bresp\.)(?<!\bcf\.)(?<!\betc\.)(?<!e\.g\.)(?<!i\.e\.)"
-    r"(?<=[.!?])[\"')\]]?\s+(?=\S)|(?<=\w\")\s+(?=(?-i:[A-Z])[a-z])",
+    r"(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bst\.)(?<!\bvs\.)(?<!\bmrs\.)(?<!\bmax\.)(?<!\bmin\.)(?<!\bincl\.)(?<!approx\.)(?<!\bresp\.)(?<!\bcf\.)(?<!\betc\.)(?<!e\.g\.)(?<!i\.e\.)"
+    r"(?!(?<=\bno\.)\s+\d)(?<=[.!?])[\"')\]]?\s+(?=\S)|(?<=\w\")\s+(?=(?-i:[A-Z])[a-z])",
     re.IGNORECASE,
 )
 _ESCAPED = re.compile(r"\\u((?!d[89a-f])[0-9a-f]{4})", re.IGNORECASE)
