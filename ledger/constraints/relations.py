@@ -273,7 +273,7 @@ def doings(text: str) -> Iterable[tuple[str, str, str]]:
                 bare = word.strip(",")
                 deed = idea(bare)
                 last = words[at - 1] if at else ""
-                is_passive = last in _BE or (at > 1 and words[at - 2] in _BE)
+                is_passive = last in _BE or (at > 1 and words[at - 2] in _BE and last not in _DOES)
                 is_done = is_deed(deed) or (is_passive and bare.endswith(("ed", "en")))
                 if not is_done or is_function(bare):
                     continue
