@@ -56,8 +56,8 @@ _AND_HALF = re.compile(
     r"|an? (hour|minute|day|week|month|year) and a half)\b"
 )
 _SINGLE = re.compile(
-    r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )(?:one|a single)"
-    r"\b(?! (?:hundred|thousand|million|billion|and a half))"
+    r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )"
+    r"(?:one|a single)\b(?! (?:hundred|thousand|million|billion|and a half))"
 )
 _ONE_OF = re.compile(r"\bone ([a-z]+) (at (?:the )?(?:most|least)|max(?:imum)?|or (?:less|fewer|more))\b")
 _DAYTIME = re.compile(r"\b(\d{1,2}(?::\d\d)?)(?: o'clock)? (in the (?:morning|afternoon|evening)|at night)\b")
