@@ -37,6 +37,7 @@ _ALL_LISTED = 0.8
 
 
 _ANYTHING = re.compile(r"\b(nothing|anything|everything|whatever|nobody|anyone|anybody|everyone|whoever)\b")
+_ORDERS = re.compile(r"\b(first|before|beforehand|after|until|once|without|needs?|requires?)\b")
 _OF_OTHER = re.compile(r"\b(own|other|others|private|personal|topic|elsewhere|different)\b")
 _ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
 
@@ -215,7 +216,18 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
         return "narrowed"
     is_placed = all(part.is_placed for part in found.parts)
     enough = _PLACED_ENOUGH if is_placed or _is_half(rule, found) else ENOUGH
-    return "paraphrase" if found.share >= enough else "absent"
+    return "paraphrase" if found.share >= enough and not _is_one_sided(rule, found) else "absent"
+
+
+def _is_one_sided(rule: Wanted, found: Match) -> bool:
+    """Whether of a rule on what must come first it says only the one or only the other: `run the migration`."""
+    if any(_ORDERS.search(part.text) for part in found.parts):
+        return False
+    sides: dict[int, set[str]] = {}
+    for term in rule.whole.terms:
+        if term.order and term.idea in rule.ideas:
+            sides.setdefault(term.order, set()).add(term.idea)
+    return len(sides) > 1 and any(side.isdisjoint(found.matched) for side in sides.values())
 
 
 def _is_soft(rule: Wanted, text: str) -> bool:

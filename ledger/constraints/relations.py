@@ -123,7 +123,8 @@ def relations(text: str, *, least: float = _LEAST) -> tuple[Relation, ...]:
         if statement:
             for kind, read in _READERS.items():
                 for first, second in read(statement):
-                    one, other = things(first, least=least), things(second, least=least)
+                    one = things(first, with_amounts=True, least=least)
+                    other = things(second, with_amounts=True, least=least)
                     is_whole = bool(one - other and other - one)
                     if is_whole or (kind == "order" and one != other):
                         found.append(Relation(kind, one - other, other - one))
