@@ -107,7 +107,7 @@ def test_a_relation_in_another_wording_is_not_taken_for_the_opposite(forms: tupl
         ("Start with the oldest invoices.", "The oldest invoices are left for the end.",
          "The oldest invoices come first."),
         ("Prioritise accuracy over speed.", "Speed matters more than accuracy.",
-         "Accuracy matters more than speed."),
+         "Accuracy must be prioritised over speed."),
         ("Everyone in the team gets a copy, including the contractors.",
          "Everyone in the team but the contractors gets a copy.",
          "Everyone in the team must get a copy, the contractors included."),
