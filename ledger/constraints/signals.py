@@ -29,7 +29,8 @@ _STRICT = re.compile(
 _RELEASE = re.compile(r"\bunneeded\b|\bskip\b")
 _ONLY = re.compile(r"\b(only|nothing but)\b")
 _GATE = re.compile(
-    r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with)|only [^.;,]{1,40}? (after|if|when|once))\b"
+    r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with)"
+    r"|only [^.;,]{1,40}? (after|if|when|once))\b"
 )
 _SO_FAR = re.compile(r"\b(so far|yet|already|yesterday|last (week|month|night|year|time|quarter))\b")
 _BARE_NO = re.compile(
@@ -43,8 +44,8 @@ _UNDER_WAY = re.compile(
 _OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|\w+'s) ")
 _FOR_GOOD = re.compile(
     r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|[ghnpflc]t|ade|ld|id|ut)\b"
-    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?|contains?|includes?|carr(?:y|ies))\b"
-    r"|\b(is|are) (the|an?)\b|\b\w+s no\b"
+    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?"
+    r"|contains?|includes?|carr(?:y|ies))\b|\b(is|are) (the|an?)\b|\b\w+s no\b"
 )
 _NONE = re.compile(r"(nothing|nobody|no) ")
 _DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
