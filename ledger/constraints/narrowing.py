@@ -6,7 +6,7 @@ from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import covers, idea, is_deed, is_function, is_verb, near, opposites, weight
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.signals import is_finite, tokens
+from ledger.constraints.signals import is_finite, is_sparing, tokens
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
@@ -67,9 +67,6 @@ _MEASURES = {
 }
 """Words that only say what an amount measures."""
 
-_SPARED = re.compile(
-    r"\b(do|does|need|needs|are|is|must) not$|\b(are|is|stays?|remains?) (exempt|unaffected|excluded|excepted)\b"
-)
 _OF_ME = re.compile(r"\b(me|my|mine|i|we|us|our|ours)\b")
 _SPEAKERS = frozenset(
     idea(word) for word in "user traveller caller owner boss principal client customer patient author".split()
@@ -88,9 +85,7 @@ def is_narrower(
         if 0 < len(there) < len(names) and missing >= len(names) - len(there):
             return True
     is_excluding = "exclude" in rule.whole.text
-    if not is_excluding and any(
-        _SPARED.search(part.text) and _names(rule, said, part) for part in said.parts
-    ):
+    if not is_excluding and any(is_sparing(part.text) and _names(rule, said, part) for part in said.parts):
         return True
     text = " ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
     if (DAYS.search(text) is not None) and DAYS.search(rule.whole.text) is None:

@@ -14,7 +14,7 @@ from ledger.constraints.matching import Match
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
 from ledger.constraints.reversing import is_turned
-from ledger.constraints.signals import is_release, is_soft
+from ledger.constraints.signals import is_release, is_soft, is_sparing
 from ledger.constraints.turning import is_turned_by_word
 from ledger.constraints.wanted import Wanted
 
@@ -30,11 +30,6 @@ _OTHER = re.compile(r"\b(different|other|another|elsewhere|instead|outside)\b")
 _EXCEPTIONS = re.compile(r"(?<!no )\bexceptions?\b")
 _ANYWAY = re.compile(r"\b(even|with or) (without|before|if|when|though)\b|\bwith and without\b")
 _REQUIRES = re.compile(r"\b(requires?|needs?|only (after|if|when|with|once))\b")
-_SPARED = re.compile(
-    r"\b(not|no longer|no such [\w ]{1,30}?|nothing of this) (be |is |are )?"
-    r"(cover(ed)?|appl(y|ies|ied)|extends?|concern(ed|s)?|affect(ed|s)?|meant)\b"
-    r"|\b(is|are|stays?|remains?) (exempt(ed)?|free of (it|this|that))\b"
-)
 _ALSO = re.compile(r"\b(also|too|as well|not only)\b")
 
 
@@ -266,7 +261,7 @@ def is_softened(said: Clause, terms: tuple[Term, ...]) -> bool:
 
 def is_spared(rule: Wanted, told: str) -> bool:
     """Whether it says that the rule does not reach everything: `(tool calls are not covered)`."""
-    return _SPARED.search(told) is not None and _SPARED.search(rule.whole.text) is None
+    return is_sparing(told) and not is_sparing(rule.whole.text)
 
 
 def lets_itself_out(rule: Wanted, said: Clause, terms: tuple[Term, ...]) -> bool:

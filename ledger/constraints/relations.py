@@ -7,6 +7,7 @@ other way round. Two sentences with the same words may differ in nothing else.
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from ledger.constraints.lexicon import idea, is_deed, is_function, weight
@@ -26,20 +27,25 @@ _SHORTEST = 5
 
 _STATEMENT = re.compile(r"[;:.!?]+(?:\s|$)|\s-\s")
 _TIME = re.compile(r"\b(before|until|after|once|followed by|precedes?)\b")
-_WAITS = re.compile(r"\b(wait(s|ing)?|holds?|holding|held|pause[sd]?|delay(s|ed)?|defer(s|red)?|park(ed)?|suspend(ed)?)\b")
+_WAITS = re.compile(
+    r"\b(wait(s|ing)?|holds?|holding|held|pause[sd]?|delay(s|ed)?|defer(s|red)?|park(ed)?|suspend(ed)?)\b"
+)
 _ONLY_IF = re.compile(r"(.*\bonly\b.*?)\b(?:if|when|where)\b ([^,]+)")
 _GATE = re.compile(r"\b(without|unless)\b")
 _NEEDS = re.compile(r"(?<!un)\b(?:needs?|requires?|waits? (?:for|on)|depends? on|hinges? on|is subject to)\b")
-_IS_SUBJECT = re.compile(r"^(?:(?:i|we|you|they|he|she|agents?|the agent|the assistant) )?(?:must |do |will )*$")
+_IS_SUBJECT = re.compile(
+    r"^(?:(?:i|we|you|they|he|she|agents?|the agent|the assistant) )?(?:must |do |will )*$"
+)
 _LATER = re.compile(
-    r"(?:,? and |,? but |, |^)?\b(?:then|afterwards?|later(?: on)?|after that|after (?:it|this)|subsequently|thereafter"
-    r"|next|secondly|finally|(?:when|once|as soon as) (?:it|this|that|they|all|everything) (?:is|are|has|have|finish\w*)"
+    r"(?:,? and |,? but |, |^)?\b(?:then|afterwards?|later(?: on)?|after (?:that|it|this)|subsequently|thereafter|next"
+    r"|secondly|finally|(?:when|once|as soon as) (?:it|this|that|they|all|everything) (?:is|are|has|have|finish\w*)"
     r"(?: \w+)?)\b"
 )
 _EARLIER = re.compile(r"(?<!the )\bfirst\b(?! \w+ of)|\bto start with\b")
 _BREAK = re.compile(r",? and (?=\w)|, (?:with )?|,? but |; ")
 _INSTEAD = re.compile(
-    r"\binstead_of\b|\b(?:in preference|preferabl[ey]|superior) to\b|(?:\band|\bbut|,) (?:not|never)\b(?! only)|\bnor\b"
+    r"\binstead_of\b|\b(?:in preference|preferabl[ey]|superior) to\b|(?:\band|\bbut|,) (?:not|never)\b(?! only)"
+    r"|\bnor\b"
 )
 _ABOVE = re.compile(
     r"(?<!hand )(?<!take )(?<!turn )(?<!carry )(?<!go )\bover\b(?! to\b)|\babove\b|\bprefer\w* to\b"
@@ -51,15 +57,25 @@ _PREFER_TO = re.compile(r"\bprefer\w* (.+?) to (.+)")
 _NOT_BUT = re.compile(r"\bnot (.+?),? but (?:rather )?(?!not\b)(.+)")
 _FROM_TO = re.compile(r"\bfrom (.+?) (?:in|on)?to (.+)")
 _TO_FROM = re.compile(r"\b(?:in|on)?to (.+?) from (.+)")
-_INTO = re.compile(r"^(?:\w+ )??(?:translate|convert|turn|change|move|migrate|switch|transform|port|copy)\w* (.+?) (?:in|on)?to (.+)")
-_IS_INTO = re.compile(r"^(.+?) (?:must |is |are |be |to |gets? )+(?:translated|converted|turned|changed|transformed|ported) (?:in)?to (.+)")
-_MATTERS = re.compile(r"(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)")
+_INTO = re.compile(
+    r"^(?:\w+ )??(?:translate|convert|turn|change|move|migrate|switch|transform|port|copy)\w* (.+?) "
+    r"(?:in|on)?to (.+)"
+)
+_IS_INTO = re.compile(
+    r"^(.+?) (?:must |is |are |be |to |gets? )+(?:translated|converted|turned|changed|transformed|ported) "
+    r"(?:in)?to (.+)"
+)
+_MATTERS = re.compile(
+    r"(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)"
+)
 _ELSE = re.compile(r"\b(?:otherwise|else|failing that|if not)\b")
-_OTHERWISE = re.compile(r"^(.+?), (?:and |or )?(?:otherwise |else |failing that )?(.+?)(?: otherwise| if not)?$")
+_OTHERWISE = re.compile(
+    r"^(.+?), (?:and |or )?(?:otherwise |else |failing that )?(.+?)(?: otherwise| if not)?$"
+)
 _MORE = re.compile(r"^(.+?) (\w+er|more|less|fewer|worse)((?: \w+){0,4}?) than (.+)")
 _LESSER = frozenset(
-    "shorter smaller lower less fewer cheaper younger slower weaker earlier lighter narrower thinner sooner worse closer"
-    " darker softer quieter colder cooler older".split()
+    "shorter smaller lower less fewer cheaper younger slower weaker earlier lighter narrower thinner sooner worse"
+    " closer darker softer quieter colder cooler older".split()
 )
 _BESIDE = (
     (re.compile(r"\bin front of\b"), re.compile(r"\bbehind\b")),
@@ -68,10 +84,7 @@ _BESIDE = (
 )
 _BE = frozenset("be is are been being get gets was were".split())
 _DOES = frozenset("must may can should will do does never not to always only".split())
-_DO = "do:"
-_PAIRED = re.compile(
-    r"\s*(?:;|,|\b(?:and|while|whereas|but|that|which|who|then)\b|\s-\s|:|instead_of)\s*"
-)
+_PAIRED = re.compile(r"\s*(?:;|,|\b(?:and|while|whereas|but|that|which|who|then)\b|\s-\s|:|instead_of)\s*")
 
 
 class Relation(NamedTuple):
@@ -90,7 +103,9 @@ class Relation(NamedTuple):
 @lru_cache(maxsize=8192)
 def groups(text: str, *, is_loose: bool) -> tuple[frozenset[str], ...]:
     """The ideas of each piece of a sentence. `is_loose`: clauses are pieces too, and common nouns are left out."""
-    pieces = (things(piece, with_amounts=True, least=ANY) for piece in (_PAIRED if is_loose else _APART).split(text))
+    pieces = (
+        things(piece, with_amounts=True, least=ANY) for piece in (_PAIRED if is_loose else _APART).split(text)
+    )
     kept = (frozenset(one for one in some if not is_loose or _is_telling(one)) for some in pieces)
     return tuple(some for some in kept if some)
 
@@ -108,10 +123,10 @@ def relations(text: str, *, least: float = _LEAST) -> tuple[Relation, ...]:
         if statement:
             for kind, read in _READERS.items():
                 for first, second in read(statement):
-                    one, other = things(first, least=least), things(second, least=least)
-                    if one - other and other - one:
-                        found.append(Relation(kind, one - other, other - one))
-                    elif kind == "order" and (one - other or other - one):
+                    one = things(first, with_amounts=True, least=least)
+                    other = things(second, with_amounts=True, least=least)
+                    is_whole = bool(one - other and other - one)
+                    if is_whole or (kind == "order" and one != other):
                         found.append(Relation(kind, one - other, other - one))
     found.extend(_across(text))
     return tuple(found)
@@ -120,7 +135,7 @@ def relations(text: str, *, least: float = _LEAST) -> tuple[Relation, ...]:
 def _across(text: str) -> Iterable[Relation]:
     """`A first; then B`."""
     some = [one.strip() for one in _STATEMENT.split(text) if one.strip()]
-    for before, after in zip(some, some[1:], strict=False):
+    for before, after in pairwise(some):
         if _EARLIER.search(before) or _LATER.match(after):
             one, other = things(before), things(after)
             if one - other and other - one:
@@ -259,7 +274,7 @@ def doings(text: str) -> Iterable[tuple[str, str, str]]:
                 bare = word.strip(",")
                 deed = idea(bare)
                 last = words[at - 1] if at else ""
-                is_passive = last in _BE or (at > 1 and words[at - 2] in _BE)
+                is_passive = last in _BE or (at > 1 and words[at - 2] in _BE and last not in _DOES)
                 is_done = is_deed(deed) or (is_passive and bare.endswith(("ed", "en")))
                 if not is_done or is_function(bare):
                     continue
@@ -279,7 +294,14 @@ _APART = re.compile(r"\s*(?:;|,|\b(?:and|while|whereas|but)\b|\s-\s|:)\s*")
 _CLAUSE = re.compile(r"\b(?:before|until|after|once|unless|without|if|when|while|and|but|that|which)\b|,")
 
 
-_READERS: dict[str, Callable[[str], Iterable[tuple[str, str]]]] = {"order": _orders, "choice": _choices, "instead": _instead, "way": _ways, "more": _compared, "place": _beside}
+_READERS: dict[str, Callable[[str], Iterable[tuple[str, str]]]] = {
+    "order": _orders,
+    "choice": _choices,
+    "instead": _instead,
+    "way": _ways,
+    "more": _compared,
+    "place": _beside,
+}
 
 
 @lru_cache(maxsize=16384)
@@ -315,5 +337,7 @@ def shared(some: frozenset[str], others: frozenset[str]) -> frozenset[str]:
 def _is_form(one: str, other: str) -> bool:
     if len(one) < _SHORTEST or one[:_SHORTEST] != other[:_SHORTEST]:
         return False
-    common = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    common = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
     return common >= _ALIKE * max(len(one), len(other))

@@ -29,7 +29,7 @@ def is_turned(rule: Clause, said: Clause) -> bool:
 
 
 def is_passed_over(rule: Wanted, said: Clause) -> bool:
-    """Whether something else is to be, instead of what the rule demands: `me, not the clerk`, `guess instead of asking`."""
+    """Whether something else is to be, instead of what the rule demands: `me, not the clerk`."""
     aside = {term.idea for term in rule.whole.terms if term.sign < 0 or term.marks or term.is_condition}
     own = frozenset(term.idea for term in rule.whole.terms if term.sign > 0) - aside
     own = own.difference(*(its.second for its in relations(rule.whole.text)))

@@ -32,6 +32,12 @@ _GATE = re.compile(
     r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with)"
     r"|only [^.;,]{1,40}? (after|if|when|once))\b"
 )
+_SPARED = re.compile(
+    r"\b(not|no longer|no such [\w ]{1,30}?|nothing of this) (be |is |are )?"
+    r"(cover(ed)?|appl(y|ies|ied)|extends?|concern(ed|s)?|affect(ed|s)?|meant)\b"
+    r"|\b(do|does|need|needs|are|is|must) not$"
+    r"|\b(is|are|stays?|remains?) (exempt(ed)?|unaffected|excluded|excepted|free of (it|this|that))\b"
+)
 _SO_FAR = re.compile(r"\b(so far|yet|already|yesterday|last (week|month|night|year|time|quarter))\b")
 _BARE_NO = re.compile(
     r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
@@ -109,6 +115,11 @@ def is_strict(text: str) -> bool:
 def has_exception(text: str) -> bool:
     """Whether it lets something out."""
     return _EXCEPTION.search(text) is not None
+
+
+def is_sparing(text: str) -> bool:
+    """Whether it says of something that it is not reached: `single files do not`, `it does not apply to drafts`."""
+    return _SPARED.search(text) is not None
 
 
 def is_only(text: str) -> bool:

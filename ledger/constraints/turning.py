@@ -1,7 +1,7 @@
 """Whether one word turns a rule: only and except, up and down, who gives an approval, what holds otherwise. Pure.
 
-Each of these speaks against a rule by itself, and needs words of the sentence that say so: none of them concludes anything
-from what a sentence leaves out.
+Each of these speaks against a rule by itself, and needs words of the sentence that say so: none of them concludes
+anything from what a sentence leaves out.
 """
 
 import re
@@ -13,13 +13,17 @@ from ledger.constraints.parts import sign_of
 from ledger.constraints.relations import ANY, shared, things
 from ledger.constraints.signals import tokens
 
-_END = r"(?=[,;:.]|$| (?:may|can|must|should|is|are|will|do|does|have|has|gets?|goes?|needs?|who|that|which)\b)"
-_EXCEPT = re.compile(rf"\b(?:except(?:ing)?(?: for)?|excluding|save for|with the exception of|(?<=one )bar|(?<=body )bar) ((?:[\w'#=./@-]+ ?){{1,6}}?){_END}")
-_ALL_BUT = re.compile(rf"\b(?:every|all|any)\w*\b[^,;]{{0,40}}? but (?:not )?(?:for )?((?:[\w'-]+ ?){{1,4}}?){_END}")
-_INCLUDING = re.compile(rf"\b(?:including|as well as|together with) ((?:[\w'-]+ ?){{1,4}}?){_END}")
+_WORDS = r"((?:[\w'#=./@-]+ ?){1,6}?)"
+_VERB = r"may|can|must|should|is|are|will|do|does|have|has|gets?|goes?|needs?|who|that|which"
+_END = rf"(?=[,;:.]|$| (?:{_VERB})\b)"
+_EXCEPT = re.compile(
+    rf"\b(?:except(?:ing)?(?: for)?|excluding|save for|with the exception of|(?<=one )bar|(?<=body )bar) {_WORDS}{_END}"
+)
+_ALL_BUT = re.compile(rf"\b(?:every|all|any)\w*\b[^,;]{{0,40}}? but (?:not )?(?:for )?{_WORDS}{_END}")
+_INCLUDING = re.compile(rf"\b(?:including|as well as|together with) {_WORDS}{_END}")
 _INCLUDED = re.compile(r"((?:[\w'-]+ ){1,3})(?:included|inclusive)\b")
 _EXCEPTED = re.compile(r"((?:[\w'-]+ ){1,4})(?:excepted|excluded|aside)\b")
-_ONLY = re.compile(rf"\bonly (?:for |to |by |in |on |at |with |from |the |an? )*((?:[\w'#=./@-]+ ?){{1,5}}?){_END}")
+_ONLY = re.compile(rf"\bonly (?:for |to |by |in |on |at |with |from |the |an? )*{_WORDS}{_END}")
 _ONLY_LAST = re.compile(r"\b(?:by|for|to|in|on|at|with|from) ((?:[\w'-]+ ){1,3})only\b")
 _THE_ONE = re.compile(
     r"((?:[\w'-]+ ){1,3})(?:is|are) the (?:one|ones|only|sole)(?: one| \w+)?s? (?:(?:in|on|at|for|to|with|by) )?"
@@ -31,31 +35,53 @@ _GIVER = re.compile(
     r"|(?:ask|asks|asking|consult|consults|consulting) ((?:the |our |your )?\w+))\b"
 )
 _SEEKER = re.compile(
-    r"\b(\w+),? (?:first |must |should |will |may |then |always )*(?:needs?|gets?|asks?|obtains?|seeks?|requests?|waits? for)"
-    r"(?! to be)\b"
+    r"\b(\w+),? (?:first |must |should |will |may |then |always )*"
+    r"(?:needs?|gets?|asks?|obtains?|seeks?|requests?|waits? for)(?! to be)\b"
 )
 _APPROVAL = re.compile(r"\b(?:approv|permission|consent|confirm|authori[sz])")
-_BY_DEFAULT = re.compile(r"\bunless\b.{0,30}\b(?:told|tell|say|says|said|ask|asks|asked|instructed|instruct|otherwise|request\w*)\b")
-_ON_REQUEST = re.compile(r"\bonly (?:(?:if|when|where|once) .{0,20}?\b(?:told|tells?|says?|said|asks?|asked|instruct\w*|request\w*)\b|(?:on|upon|at) .{0,20}\brequest)")
-_OTHERWISE = re.compile(r"(?:,|;|\band|\bbut) ([^,;]+?) otherwise\b|(?:^|[,;] |\bbut |\band )otherwise,? ([^,;]+)")
-_TOLD_OTHERWISE = re.compile(r"\b(?:say|says|said|told|asked|instructed|states?|stated|specified|agreed|noted|unless) otherwise\b|\bunless otherwise\b")
+_SAYS = r"(?:told|tells?|says?|said|asks?|asked|instruct\w*|request\w*)"
+_BY_DEFAULT = re.compile(rf"\bunless\b.{{0,30}}\b(?:{_SAYS}|otherwise)\b")
+_ON_REQUEST = re.compile(
+    rf"\bonly (?:(?:if|when|where|once) .{{0,20}}?\b{_SAYS}\b|(?:on|upon|at) .{{0,20}}\brequest)"
+)
+_OTHERWISE = re.compile(
+    r"(?:,|;|\band|\bbut) ([^,;]+?) otherwise\b|(?:^|[,;] |\bbut |\band )otherwise,? ([^,;]+)"
+)
+_TOLD_OTHERWISE = re.compile(rf"\b(?:{_SAYS}|stated?|states|specified|agreed|noted|unless) otherwise\b")
 _EVEN = re.compile(r"\beven (?:if|when|though|where)\b([^,;]*)")
 _IN_WHAT = re.compile(r"\b(?:in|to|with|by|on) (?:an? |the )?(\w+)\b")
 _WHEN = re.compile(r"\b(if|when|whenever|while|unless) ([^,;:.]+)")
 _NO = re.compile(r"\b(?:no|not|never|nobody|nothing|none|neither|without|cannot|unneeded)\b")
+_STANDS = (
+    r"([^,;:.]{1,80}?) (?:must |should |is |are |be |to )*(?:comes?|goes?|put|placed|listed|handled|left)"
+)
 _AT_FIRST = (
     re.compile(r"\b(?:start|starts|begin|begins|open|opens) with ([^,;:.]+)"),
-    re.compile(r"([^,;:.]+?) (?:must |should |is |are |be |to )*(?:comes?|goes?|go|put|placed|listed|handled|left)? ?first\b(?! \w)"),
+    re.compile(rf"{_STANDS} first\b(?! \w)"),
 )
 _AT_LAST = (
     re.compile(r"\b(?:ends?|finish(?:es)?|closes?) with ([^,;:.]+)"),
-    re.compile(r"([^,;:.]+?) (?:must |should |is |are |be |to )*(?:comes?|goes?|go|put|placed|listed|handled|left) (?:at the end|last|for last|for the end|at the bottom|until last)\b"),
+    re.compile(rf"{_STANDS} (?:(?:for |until )?last|(?:at|for) the end|at the bottom)\b"),
 )
 _DURING = re.compile(r"\b(?:while|during|when|whenever|as long as) ([^,;:.]+)")
 _UNTIL = re.compile(r"\b(?:until|before|except while|except when|except during|unless) ([^,;:.]+)")
-_TWO = (("first", "last"), ("next", "previous"), ("more", "fewer"), ("more", "less"), ("inner", "outer"), ("front", "back"))
+_TWO = (
+    ("first", "last"),
+    ("next", "previous"),
+    ("more", "fewer"),
+    ("more", "less"),
+    ("inner", "outer"),
+    ("front", "back"),
+)
 _ONE_OF_TWO = re.compile(r"\b(first|last|next|previous|more|fewer|less|inner|outer|front|back) (\w+)")
-_PARTICLES = (("up", "down"), ("in", "out"), ("on", "off"), ("above", "below"), ("over", "under"), ("top", "bottom"))
+_PARTICLES = (
+    ("up", "down"),
+    ("in", "out"),
+    ("on", "off"),
+    ("above", "below"),
+    ("over", "under"),
+    ("top", "bottom"),
+)
 _REACH = 4
 
 
@@ -89,7 +115,9 @@ def lets_other_out(rule: Clause, said: Clause) -> bool:
     """Whether only that may which the rule excepts, or the other way round."""
     told = _lets(said)
     return any(
-        mine.is_allowed != its.is_allowed and shared(mine.ideas, its.ideas) for mine in _lets(rule) for its in told
+        mine.is_allowed != its.is_allowed and shared(mine.ideas, its.ideas)
+        for mine in _lets(rule)
+        for its in told
     )
 
 
@@ -129,8 +157,7 @@ def is_on_request(rule: Clause, said: Clause) -> bool:
     """Whether it must be asked for what the rule makes the default, or the other way round."""
     is_same = sign_of(_main(rule.text))[0] == sign_of(_main(said.text))[0]
     return is_same and any(
-        one.search(mine.text) is not None and other.search(its.text) is not None
-        for one, other in ((_BY_DEFAULT, _ON_REQUEST),)
+        _BY_DEFAULT.search(mine.text) is not None and _ON_REQUEST.search(its.text) is not None
         for mine, its in ((rule, said), (said, rule))
     )
 
@@ -152,7 +179,7 @@ def is_for_the_rest(rule: Clause, said: Clause) -> bool:
 
 
 def is_said_of_even(rule: Clause, said: Clause) -> bool:
-    """Whether it demands what the rule has only after `even if`: `answer in English` for `even if I write in English`."""
+    """Whether it demands what the rule has only after `even if`: `answer in English` for `even if I write in it`."""
     for case in _EVEN.finditer(rule.text):
         main = rule.text.replace(case[0], " ")
         aside = {idea(one[1]) for one in _IN_WHAT.finditer(case[1])} - things(main, least=ANY)
@@ -166,7 +193,7 @@ def is_on_other_condition(rule: Clause, said: Clause) -> bool:
     """Whether it demands the same when the rule's condition is not met: `if somebody` for `if nobody is home`."""
     for mine, is_refused, main in _conditions(rule.text):
         for its, is_its_refused, its_main in _conditions(said.text):
-            there = things(mine, least=ANY)
+            there = things(mine) or things(mine, least=ANY)
             if not there or len(shared(there, things(its, least=ANY))) < len(there):
                 continue
             if is_refused != is_its_refused and sign_of(main)[0] == sign_of(its_main)[0]:
@@ -183,12 +210,14 @@ def _conditions(text: str) -> list[tuple[str, bool, str]]:
 
 
 def is_until_for_while(rule: Clause, said: Clause) -> bool:
-    """Whether it demands something up to that during which the rule demands it: `until the user is away` for `while`."""
+    """Whether it demands something up to that during which the rule demands it: `until the user is away`."""
     for mine in _DURING.finditer(rule.text):
         there = things(mine[1], least=ANY)
         for its in _UNTIL.finditer(said.text):
             if there and len(shared(there, things(its[1], least=ANY))) == len(there):
-                return sign_of(rule.text.replace(mine[0], " "))[0] == sign_of(said.text.replace(its[0], " "))[0]
+                return (
+                    sign_of(rule.text.replace(mine[0], " "))[0] == sign_of(said.text.replace(its[0], " "))[0]
+                )
     return False
 
 
@@ -213,7 +242,9 @@ def is_at_other_end(rule: Clause, said: Clause) -> bool:
     """Whether it puts last what the rule puts first."""
     mine, its = _ends(rule.text), _ends(said.text)
     return any(
-        is_first != its_first and shared(some, others) and not any(shared(some, more) for more, end in its if end == is_first)
+        is_first != its_first
+        and shared(some, others)
+        and not any(shared(some, more) for more, end in its if end == is_first)
         for some, is_first in mine
         for others, its_first in its
     )
@@ -234,7 +265,7 @@ def goes_other_way(rule: Clause, said: Clause) -> bool:
     mine, its = _directions(rule), _directions(said)
     return any(
         (verb, other) in its and (verb, one) not in its
-        for verb, one, in mine
+        for verb, one in mine
         for pair in _PARTICLES
         if one in pair
         for other in pair
