@@ -76,7 +76,7 @@ MADE = frozenset(
         idea,
         "login logout stay optedinto plaintext purchaseorder pullrequest apikey uppercase lowercase external count"
         " businesshours perday perweek permonth perhour approve backup send omit touch change include infra delete"
-        " write email surname forename weekdays weekends cc permanently bullets revert".split(),
+        " write email surname forename weekdays weekends cc permanently bullets revert chf".split(),
     )
 )
 """Ideas that a turn of phrase may stand for, whose words are others."""

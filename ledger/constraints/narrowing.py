@@ -62,7 +62,7 @@ _MEASURES = {
     "#time": frozenset(idea(word) for word in "last take length duration long time run".split()),
     "#month": frozenset(idea(word) for word in "last take length duration long time".split()),
     "#size": frozenset(idea(word) for word in "size weigh large".split()),
-    "#n": frozenset(idea(word) for word in "brief short length rate".split()),
+    "#n": frozenset(idea(word) for word in "brief short large length rate".split()),
     "#metre": frozenset(idea(word) for word in "length height distance altitude far".split()),
 }
 """Words that only say what an amount measures."""

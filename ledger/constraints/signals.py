@@ -50,8 +50,8 @@ _UNDER_WAY = re.compile(
 _OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|\w+'s) ")
 _FOR_GOOD = re.compile(
     r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|[ghnpflc]t|ade|ld|id|ut)\b"
-    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?|contains?|includes?|carr(?:y|ies))\b"
-    r"|\b(is|are) (the|an?)\b|\b\w+s no\b"
+    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?"
+    r"|contains?|includes?|carr(?:y|ies))\b|\b(is|are) (the|an?)\b|\b\w+s no\b"
 )
 _NONE = re.compile(r"(nothing|nobody|no) ")
 _DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())

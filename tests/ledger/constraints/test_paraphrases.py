@@ -78,7 +78,8 @@ OTHER_WORDS = {
     "two sentences": [
         ("Never give medical advice; refer the patient to a nurse.",
          "I am not allowed to advise on medical matters. Such patients are to be directed to a nurse."),
-        ("You don't have to write tests for the prototype.", "The prototype accepts uploads. Tests are optional for it."),
+        ("You don't have to write tests for the prototype.",
+         "The prototype accepts uploads. Tests are optional for it."),
     ],
     "one word for many": [
         ("Never write API keys, tokens or passwords to logs.", "Credentials have to be kept out of logs."),
@@ -121,7 +122,8 @@ def test_a_sentence_with_the_words_of_a_rule_that_says_something_else_keeps_noth
 
 
 def test_what_is_only_stated_takes_back_no_rule_that_is_said_elsewhere() -> None:
-    text = "## Rules\n- Replies have to be in German.\n## Done\n- The reply to Kim is in English.\n- Replies are in English."
+    rules = "## Rules\n- Replies have to be in German.\n"
+    text = f"{rules}## Done\n- The reply to Kim is in English.\n- Replies are in English."
     assert see("Always reply in German.", text).visibility in KEPT
 
 
