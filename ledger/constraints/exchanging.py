@@ -7,7 +7,7 @@ import re
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
-from ledger.constraints.reversing import is_passed_over
+from ledger.constraints.reversing import is_passed_over, is_set_alike
 from ledger.constraints.signals import tokens
 from ledger.constraints.wanted import Wanted
 
@@ -15,6 +15,8 @@ _HEAVY = 0.8
 _NAMED = 0.1
 _FEWEST = 3
 _SAME = re.compile(r"\b(same|identical)\b")
+_OWN = re.compile(r"\b(its|their|his|her) own\b")
+_SHARED = re.compile(r"\b(the same|shares?|shared|in common|a common|a single)\b")
 _DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
 _FIRST = re.compile(r"\bfirst\b")
 _THEN = re.compile(r"\b(then|afterwards?|later|next|second|secondly|finally|subsequently)\b")
@@ -33,11 +35,11 @@ def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: d
     """
     return (
         is_exchanged(rule, matched)
-        or is_transposed(rule, said, matched)
+        or (is_transposed(rule, said, matched) and not is_set_alike(rule.whole, said, "order"))
         or is_crossed(rule, matched)
         or is_same_for_other(rule, said, terms)
         or is_other_ones(rule, said, matched)
-        or is_demanded(rule, said)
+        or (is_demanded(rule, said) and not is_set_alike(rule.whole, said, "choice"))
         or is_passed_over(rule, said)
         or is_turned_round(rule, said)
         or is_in_other_order(rule, said)
@@ -136,6 +138,8 @@ def is_crossed(rule: Wanted, matched: dict[str, Term]) -> bool:
 def is_same_for_other(rule: Wanted, said: Clause, terms: tuple[Term, ...]) -> bool:
     """Whether it says `the same` where the rule says `another`, or the other way round."""
     text = " ; ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
+    if rule.whole.force == "demand" and _OWN.search(rule.whole.text) and not _SAME.search(rule.whole.text):
+        return _SHARED.search(text) is not None and _OWN.search(text) is None
     for one, other in ((_SAME, _DIFFERENT), (_DIFFERENT, _SAME)):
         if one.search(rule.whole.text) and not other.search(rule.whole.text):
             return other.search(text) is not None and one.search(text) is None

@@ -26,13 +26,15 @@ _MORE: list[dict[str, str]] = [
 _STEMMER = snowballstemmer.stemmer("english")
 _IRREGULAR: dict[str, str] = _TOLD["irregular"]
 _FUNCTION = frozenset(_TOLD["function"].split())
-_PHRASES = [(re.compile("|".join(phrase["for"])), phrase["say"]) for phrase in _READ["phrases"]]
+PHRASES = [(re.compile("|".join(phrase["for"])), phrase["say"]) for phrase in _READ["phrases"]]
+"""Turns of phrase in their order: a regular expression, and what is read in its place."""
+
 _NEEDED = [needed("|".join(phrase["for"])) for phrase in _READ["phrases"]]
 _ALWAYS = [at for at, words in enumerate(_NEEDED) if not words]
-_PHRASES_OF: dict[str, list[int]] = {}
+_OF_WORD: dict[str, list[int]] = {}
 for _at, _words in enumerate(_NEEDED):
     for _word in _words:
-        _PHRASES_OF.setdefault(_word, []).append(_at)
+        _OF_WORD.setdefault(_word, []).append(_at)
 
 SIGNS: dict[str, str] = {name: "|".join(some) for name, some in _READ["signs"].items()}
 """By what a sentence is known: name of the sign -> regular expression."""
@@ -85,7 +87,7 @@ MADE = frozenset(
         idea,
         "login logout stay optedinto plaintext purchaseorder pullrequest apikey uppercase lowercase external count"
         " businesshours perday perweek permonth perhour approve backup send omit touch change include infra delete"
-        " write email surname forename weekdays weekends cc permanently bullets revert".split(),
+        " write email surname forename weekdays weekends cc permanently bullets revert chf".split(),
     )
 )
 """Ideas that a turn of phrase may stand for, whose words are others."""
@@ -168,7 +170,7 @@ def rephrased(text: str) -> str:
     waiting = _phrases_in(text)
     while waiting:
         at = waiting.pop(0)
-        pattern, put = _PHRASES[at]
+        pattern, put = PHRASES[at]
         told = pattern.sub(put, text)
         if told != text:
             text = told
@@ -179,7 +181,7 @@ def rephrased(text: str) -> str:
 def _phrases_in(text: str) -> list[int]:
     """The numbers of the turns of phrase that a text may have, in order."""
     found = set(_ALWAYS)
-    for word, some in _PHRASES_OF.items():
+    for word, some in _OF_WORD.items():
         if word in text:
             found.update(some)
     return sorted(found)

@@ -22,6 +22,9 @@ DAYS = re.compile(
 )
 """Times that end."""
 
+_ONLY_SOME = re.compile(
+    r"\bonly (?:the |an? |some |for the )*(first|last|next|one|some|few|newest|latest|largest|biggest|major|main)\b"
+)
 _ANYTHING = re.compile(r"\b(anything|anyone|anybody|nothing|nobody|everything|everyone)\b")
 _ALL = re.compile(r"\b(?:all|every|any|each) (\w+)")
 HARMLESS = frozenset(
@@ -39,7 +42,7 @@ HARMLESS = frozenset(
         " exception ever always constantly consistently invariably throughout stay remain obtain belong contain lie"
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
-        " due language version fit apiece interval frequency additional extra further"
+        " bot due language version fit apiece interval frequency additional extra further"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -59,7 +62,7 @@ _MEASURES = {
     "#time": frozenset(idea(word) for word in "last take length duration long time run".split()),
     "#month": frozenset(idea(word) for word in "last take length duration long time".split()),
     "#size": frozenset(idea(word) for word in "size weigh large".split()),
-    "#n": frozenset(idea(word) for word in "brief short length rate".split()),
+    "#n": frozenset(idea(word) for word in "brief short large length rate".split()),
     "#metre": frozenset(idea(word) for word in "length height distance altitude far".split()),
 }
 """Words that only say what an amount measures."""
@@ -86,6 +89,9 @@ def is_narrower(
         return True
     text = " ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
     if (DAYS.search(text) is not None) and DAYS.search(rule.whole.text) is None:
+        return True
+    only = _ONLY_SOME.search(text)
+    if only is not None and not rule.whole.is_only and only[1] not in rule.whole.text:
         return True
     found = restricting(rule, said, terms, matched)
     for at in sorted(

@@ -37,10 +37,11 @@ _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful m
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
 _INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
-_LABEL = re.compile(
-    r"(?:(?!(?:no|not|never|only|nothing|nobody|must|if|when|is|are|first|instructions?|rules?|requests?|policy"
-    r"|preferences?|note|reminder)\b)[\w'/.-]+ ?){1,4}"
+_IN_LABEL = (
+    r"(?!(?:no|not|never|only|nothing|nobody|must|if|when|is|are|first|instructions?|rules?|requests?|policy|preferences?"
+    r"|note|reminder)\b)[\w'/.-]+"
 )
+_LABEL = re.compile(rf"{_IN_LABEL}(?: {_IN_LABEL}){{0,3}}")
 _NO_OTHER = re.compile(r"(?:no|not|never) [\w'-]+(?: [\w'-]+)?")
 _ASIDE = re.compile(r"(?:not|nor) (?:(?:the|a|an|in|by|to|with|from|on|at|of|for|any|your|our) )*[\w'-]+")
 

@@ -123,7 +123,8 @@ def relations(text: str, *, least: float = _LEAST) -> tuple[Relation, ...]:
         if statement:
             for kind, read in _READERS.items():
                 for first, second in read(statement):
-                    one, other = things(first, least=least), things(second, least=least)
+                    one = things(first, with_amounts=True, least=least)
+                    other = things(second, with_amounts=True, least=least)
                     is_whole = bool(one - other and other - one)
                     if is_whole or (kind == "order" and one != other):
                         found.append(Relation(kind, one - other, other - one))
@@ -203,7 +204,8 @@ def _then(text: str) -> Iterable[tuple[str, str]]:
 def _instead(text: str) -> Iterable[tuple[str, str]]:
     """What instead of what."""
     for mark in _INSTEAD.finditer(text):
-        yield _around(text, mark)
+        one, other = _around(text, mark)
+        yield (other, one) if sign_of(one)[0] < 0 else (one, other)
     for found in _NOT_BUT.finditer(text):
         yield found[2], found[1]
 
@@ -273,7 +275,7 @@ def doings(text: str) -> Iterable[tuple[str, str, str]]:
                 bare = word.strip(",")
                 deed = idea(bare)
                 last = words[at - 1] if at else ""
-                is_passive = last in _BE or (at > 1 and words[at - 2] in _BE)
+                is_passive = last in _BE or (at > 1 and words[at - 2] in _BE and last not in _DOES)
                 is_done = is_deed(deed) or (is_passive and bare.endswith(("ed", "en")))
                 if not is_done or is_function(bare):
                     continue

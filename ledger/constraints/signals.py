@@ -50,9 +50,10 @@ _UNDER_WAY = re.compile(
 _OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|\w+'s) ")
 _FOR_GOOD = re.compile(
     r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|[ghnpflc]t|ade|ld|id|ut)\b"
-    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?)\b"
-    r"|\b(is|are) (the|an?)\b"
+    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?"
+    r"|contains?|includes?|carr(?:y|ies))\b|\b(is|are) (the|an?)\b|\b\w+s no\b"
 )
+_NONE = re.compile(r"(nothing|nobody|no) ")
 _DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
 _GETS = frozenset("get gets been being have has are was were".split())
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
@@ -230,7 +231,8 @@ def _did(text: str) -> bool:
 def _is_order_on_past(text: str) -> bool:
     """Whether it orders, and only a clause in it tells what was: `never ... before the board has announced it`."""
     main = _CLAUSE.split(text)[0]
-    return main != text and _PAST.search(main) is None and bool(_BEGINS.match(main) or orders(main))
+    is_order = bool(_BEGINS.match(main) or _NONE.match(main) or orders(main))
+    return main != text and _PAST.search(main) is None and is_order
 
 
 def _tells(text: str) -> bool:

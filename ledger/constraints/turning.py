@@ -193,7 +193,7 @@ def is_on_other_condition(rule: Clause, said: Clause) -> bool:
     """Whether it demands the same when the rule's condition is not met: `if somebody` for `if nobody is home`."""
     for mine, is_refused, main in _conditions(rule.text):
         for its, is_its_refused, its_main in _conditions(said.text):
-            there = things(mine, least=ANY)
+            there = things(mine) or things(mine, least=ANY)
             if not there or len(shared(there, things(its, least=ANY))) < len(there):
                 continue
             if is_refused != is_its_refused and sign_of(main)[0] == sign_of(its_main)[0]:
