@@ -7,7 +7,7 @@ import re
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
-from ledger.constraints.reversing import is_passed_over
+from ledger.constraints.reversing import is_passed_over, is_set_alike
 from ledger.constraints.signals import tokens
 from ledger.constraints.wanted import Wanted
 
@@ -35,11 +35,11 @@ def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: d
     """
     return (
         is_exchanged(rule, matched)
-        or is_transposed(rule, said, matched)
+        or (is_transposed(rule, said, matched) and not is_set_alike(rule.whole, said, "order"))
         or is_crossed(rule, matched)
         or is_same_for_other(rule, said, terms)
         or is_other_ones(rule, said, matched)
-        or is_demanded(rule, said)
+        or (is_demanded(rule, said) and not is_set_alike(rule.whole, said, "choice"))
         or is_passed_over(rule, said)
         or is_turned_round(rule, said)
         or is_in_other_order(rule, said)

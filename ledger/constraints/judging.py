@@ -11,6 +11,7 @@ from ledger.constraints.narrowing import is_narrower, restricting
 from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
+from ledger.constraints.reversing import is_set_alike
 from ledger.constraints.seen import KEPT, Seen, Visibility
 from ledger.constraints.signals import has_exception, is_mild, is_only, is_soft, is_strict
 from ledger.constraints.wanted import Wanted, deeds_in
@@ -188,7 +189,7 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
     text = " ; ".join(part.text for part in found.parts)
     if "unlimited" in text and (rule.amounts or whole.is_only) and "unlimited" not in whole.text:
         return "inverted"
-    if not agrees(rule, said, found):
+    if not agrees(rule, said, found) and not is_set_alike(whole, said, "choice"):
         return "inverted"
     if _is_release(found) and "unneeded" not in whole.text:
         return "inverted"

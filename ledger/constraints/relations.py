@@ -204,7 +204,8 @@ def _then(text: str) -> Iterable[tuple[str, str]]:
 def _instead(text: str) -> Iterable[tuple[str, str]]:
     """What instead of what."""
     for mark in _INSTEAD.finditer(text):
-        yield _around(text, mark)
+        one, other = _around(text, mark)
+        yield (other, one) if sign_of(one)[0] < 0 else (one, other)
     for found in _NOT_BUT.finditer(text):
         yield found[2], found[1]
 

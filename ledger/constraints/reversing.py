@@ -42,6 +42,14 @@ def is_passed_over(rule: Wanted, said: Clause) -> bool:
     return False
 
 
+def is_set_alike(rule: Clause, said: Clause, *kinds: str) -> bool:
+    """Whether it sets two things of a rule in such a relation as the rule does, and nothing the other way round."""
+    theirs = [its for its in relations(said.text) if its.kind in kinds]
+    mine = [one for one in relations(rule.text) if one.kind in kinds]
+    is_straight = any(_is_straight(one, its) for one in mine for its in theirs if one.kind == its.kind)
+    return is_straight and not is_turned(rule, said)
+
+
 def _is_crossed(mine: Relation, its: Relation) -> bool:
     crossed = bool(shared(mine.first, its.second)), bool(shared(mine.second, its.first))
     straight = bool(shared(mine.first, its.first)), bool(shared(mine.second, its.second))
