@@ -9,7 +9,7 @@ from math import prod
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.exchanging import is_misplaced
-from ledger.constraints.lexicon import idea, is_deed, is_function, weight
+from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
@@ -174,7 +174,7 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
             if (
                 (its.sign == part.sign and not (its.is_permit and part.sign < 0))
                 or its.is_condition
-                or any(term.marks or term.order for term in here)
+                or any(term.marks or term.order or opposites(term.idea) & own for term in here)
                 or (rule.whole.is_gate and _REQUIRES.search(its.text) is not None)
                 or _OTHER.search(its.text) is not None
             ):
