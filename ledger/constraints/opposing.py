@@ -171,7 +171,7 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
             if (
                 (its.sign == part.sign and not (its.is_permit and part.sign < 0))
                 or its.is_condition
-                or any(term.marks or term.order for term in here)
+                or any(term.marks or term.order or opposites(term.idea) & own for term in here)
                 or (rule.whole.is_gate and _REQUIRES.search(its.text) is not None)
                 or _OTHER.search(its.text) is not None
             ):

@@ -4,8 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_BETWEEN = r"((?: (?!(?:and|or|but|to|not|never|if|when|unless|before|after)\b)[\w'-]+){0,3}?)"
-"""What may stand between a verb and its particle: no other clause."""
+_BETWEEN = (
+    r"((?: (?!(?:and|or|but|to|not|never|if|when|unless|before|after|of|in|on|at|by|for|from|with|that|which|who"
+    r"|is|are|was|were|right|straight)\b)[\w'-]+){0,3}?)"
+)
+"""What may stand between a verb and its particle: no other clause, nothing with a small word of its own."""
 _NOT_UP_TO = r"\b(?! to\b)"
 """What must follow `up`: `use up to four` is no `use up`."""
 _DOUBLED = re.compile(r"(?:^|[^aeiou])[aeiou][bdgmnprt]$")
