@@ -43,6 +43,8 @@ _FOR_GOOD = re.compile(
     r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|ght|ade|ld|id|ut)\b"
     r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|(is|are) (the|an?))\b"
 )
+_BEFORE = re.compile(r"[\w' -]{3,60}? before (?:an?|any|every|each|the|\w+ing)\b")
+_SHORT = 4
 _DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
 _GETS = frozenset("get gets been being have has are was were".split())
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
@@ -191,9 +193,15 @@ def is_statement(text: str) -> bool:
     main = _CLAUSE.split(text)[0] or text
     if _UNDER_WAY.search(text) is not None or is_past(main) or _did(text):
         return False
-    if _OF_ONE.match(text) is not None and _FOR_GOOD.search(main) is None:
+    if _OF_ONE.match(text) is not None and _FOR_GOOD.search(main) is None and not _comes_first(text, main):
         return False  # `the customer speaks French`
     return is_finite(main) or not any(map(is_past_form, tokens(main)))
+
+
+def _comes_first(text: str, main: str) -> bool:
+    """Whether it only names what must come first: `the captain's approval before any landing`."""
+    words = tokens(main)
+    return _BEFORE.match(text) is not None and len(words) <= _SHORT and not any(map(is_past_form, words))
 
 
 def _did(text: str) -> bool:
