@@ -54,6 +54,8 @@ _FOR_GOOD = re.compile(
     r"|contains?|includes?|carr(?:y|ies))\b|\b(is|are) (the|an?)\b|\b\w+s no\b"
 )
 _NONE = re.compile(r"(nothing|nobody|no) ")
+_BEFORE = re.compile(r"[\w' -]{3,60}? before (?:an?|any|every|each|the|\w+ing)\b")
+_SHORT = 4
 _DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
 _GETS = frozenset("get gets been being have has are was were".split())
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
@@ -210,9 +212,15 @@ def is_statement(text: str) -> bool:
     main = _CLAUSE.split(text)[0] or text
     if _UNDER_WAY.search(text) is not None or is_past(main) or _did(text):
         return False
-    if _OF_ONE.match(text) is not None and _FOR_GOOD.search(main) is None:
+    if _OF_ONE.match(text) is not None and _FOR_GOOD.search(main) is None and not _comes_first(text, main):
         return False  # `the customer speaks French`
     return is_finite(main) or not any(map(is_past_form, tokens(main)))
+
+
+def _comes_first(text: str, main: str) -> bool:
+    """Whether it only names what must come first: `the captain's approval before any landing`."""
+    words = tokens(main)
+    return _BEFORE.match(text) is not None and len(words) <= _SHORT and not any(map(is_past_form, words))
 
 
 def _did(text: str) -> bool:

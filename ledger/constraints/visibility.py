@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ledger.constraints.clauses import clause
+from ledger.constraints.enumerating import members
 from ledger.constraints.judging import COPIED, judged
 from ledger.constraints.lexicon import MADE, SIGNS, idea, is_function, near, opposites, single, weight
 from ledger.constraints.narrowing import DAYS, HARMLESS, NARROWING
@@ -96,11 +97,39 @@ def _see(rule: Wanted, text: str, is_ruled: bool) -> Seen:
             if size > 1 and not _is_joint(rule, is_there, told, window, needed, ideas[start:]):
                 continue
             one = _judge(rule, told, is_ruled or window[0].is_ruled, _meant(needed, there, before))
+            if size == 1:
+                one = _of_members(rule, one, told, needed, is_ruled=is_ruled or window[0].is_ruled)
             is_copied = is_copied or one.share == COPIED
             found = _better(found, one)
     if not is_copied and rule.bare and f" {rule.bare} " in f" {plain} ":
         return _better(found, Seen("verbatim", COPIED, rule.bare))
     return found
+
+
+def _of_members(
+    rule: Wanted, whole: Seen, told: str, needed: tuple[tuple[float, frozenset[str]], ...], *, is_ruled: bool
+) -> Seen:
+    """What a sentence makes of a rule, if it enumerates rules: what the one that is about it does."""
+    mine = [part for part in rule.whole.parts if not part.is_condition]
+    if whole.share == COPIED or (len(mine) > 1 and "instead_of" not in rule.whole.text):
+        return whole
+    enumerated = members(told, is_ruled=is_ruled)
+    some = []
+    there = [ideas_in(text) for text in enumerated.texts]
+    for at, text in enumerate(enumerated.texts):
+        others = frozenset[str]().union(*there[:at], *there[at + 1 :])
+        if not _may_say(needed, there[at], _FEW) or any(
+            words.isdisjoint(there[at]) and not words.isdisjoint(others) for _, words in needed if words
+        ):
+            continue  # not about it, or the rule is said by several of them
+        seen = _judge(rule, text, enumerated.is_ruled)
+        if seen.visibility != "absent":
+            some.append(seen)
+    if not some or any(seen.visibility == "inverted" for seen in some):
+        turned = [seen for seen in some if seen.visibility == "inverted" and seen.share >= _CLEAR]
+        return turned[0] if turned and len(turned) == len(some) else whole
+    best = next((seen for seen in some if seen.visibility in KEPT), whole)
+    return best if whole.visibility not in KEPT else whole
 
 
 def _is_joint(
