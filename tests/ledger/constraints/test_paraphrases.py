@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ledger.constraints.lexicon import PHRASES, covers, idea, opposites, rephrased
+from ledger.constraints.lexicon import PHRASES, covers, idea, near, opposites, rephrased
 from ledger.constraints.literals import needed
 from ledger.constraints.quantities import counted
 from ledger.constraints.visibility import KEPT, see
@@ -125,6 +125,13 @@ def test_what_is_only_stated_takes_back_no_rule_that_is_said_elsewhere() -> None
     rules = "## Rules\n- Replies have to be in German.\n"
     text = f"{rules}## Done\n- The reply to Kim is in English.\n- Replies are in English."
     assert see("Always reply in German.", text).visibility in KEPT
+
+
+def test_no_word_stands_for_its_own_opposite_nor_for_what_is_close_to_it() -> None:
+    for word in ("keep", "delete", "formal", "open", "enable", "real", "polite", "first", "increase"):
+        assert opposites(idea(word))
+        assert idea(word) not in opposites(idea(word))
+        assert opposites(idea(word)).isdisjoint(near(idea(word)))
 
 
 def test_no_idea_is_covered_by_its_opposite() -> None:
