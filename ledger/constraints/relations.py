@@ -175,7 +175,12 @@ def _orders(text: str) -> Iterable[tuple[str, str]]:
             yield right, left
     for need in _NEEDS.finditer(text):
         left, right = text[: need.start()], text[need.end() :]
-        if not marks and things(left) and not _IS_SUBJECT.match(left) and "unneeded" not in text:
+        if (
+            not marks
+            and things(left, with_amounts=True)
+            and not _IS_SUBJECT.match(left)
+            and "unneeded" not in text
+        ):
             yield right, left
     if not marks:
         yield from _then(text)
