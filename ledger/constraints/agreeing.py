@@ -15,7 +15,32 @@ _CONTEXT = 0.25
 
 def agrees(rule: Wanted, said: Clause, found: Match) -> bool:
     """Whether it demands what the rule demands, and refuses what it refuses."""
-    turn = _turn(rule, said, found)
+    has_contrast = {1, -1} <= set(rule.signs.values())
+    return _agrees(rule, said, found, frozenset()) or (
+        has_contrast and bool(lacks := _lacks(rule, found)) and _agrees(rule, said, found, lacks)
+    )
+
+
+def _lacks(rule: Wanted, found: Match) -> frozenset[str]:
+    """What of a rule is refused by the rule, and demanded to be absent by the sentence: `correct it without thanks`."""
+    marked = {term.idea for term in rule.whole.terms if term.marks}
+    own = {
+        one
+        for one, term in found.matched.items()
+        if term.marks
+        and term.value is None
+        and term.sign > 0
+        and rule.signs[one] < 0
+        and one not in marked
+        and one not in found.flips
+    }
+    wide = {mark for one, term in found.matched.items() if one not in own for mark in term.marks}
+    return frozenset(one for one in own if wide.isdisjoint(found.matched[one].marks))
+
+
+def _agrees(rule: Wanted, said: Clause, found: Match, lacks: frozenset[str]) -> bool:
+    """`lacks`: of these it says by itself that they must not be there."""
+    turn = _turn(rule, said, found, {mark for one in lacks for mark in found.matched[one].marks})
     amounts = {} if rule.has_both else _amount_turns(rule, said, found)
     by_idea: dict[str, set[int]] = {}
     for term in found.terms:
@@ -43,7 +68,7 @@ def agrees(rule: Wanted, said: Clause, found: Match) -> bool:
             continue
         flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
         turns = turn * _turn_of_part(rule, said, found, one) * _turn_of_amounts(rule, amounts, one)
-        agree = 1 if sign * flip * turns in its else -1
+        agree = 1 if one in lacks or sign * flip * turns in its else -1
         if agree < 0 and one in rule.deeds and its_term.idea == one:
             return False
         is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
@@ -88,8 +113,8 @@ def _is_remark(said: Clause, term: Term) -> bool:
     return said.parts[term.segment].text.startswith(("who ", "which "))
 
 
-def _turn(rule: Wanted, said: Clause, found: Match) -> int:
-    """What the marks of both, and a word that says the opposite, do to the sign."""
+def _turn(rule: Wanted, said: Clause, found: Match, without: set[int]) -> int:
+    """What the marks of both, and a word that says the opposite, do to the sign. `without`: marks that do nothing."""
     text = " ; ".join(part.text for part in found.parts)
     is_left = any(
         term.idea not in found.matched for term in rule.whole.terms if term.marks and term.value is None
@@ -105,6 +130,7 @@ def _turn(rule: Wanted, said: Clause, found: Match) -> int:
     }
     wide = {mark for term in found.terms if term.value is None for mark in term.marks}
     theirs = {mark for term in found.terms if term in found.matched.values() for mark in term.marks} & wide
+    theirs -= without
     if not its and rule.whole.has_exception and has_exception(text):
         theirs = set()  # both let the same out
     turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)

@@ -25,6 +25,9 @@ _REMARK = re.compile(
 )
 _NONE_OF = re.compile(r"no (?!exception|matter)[\w-]+(?: [\w-]+)?(?:, no [\w-]+(?: [\w-]+)?)*")
 _SAYS_MORE = re.compile(r"\b(?:is|are) (?:forbidden|out|prohibited|banned|allowed|permitted)\b")
+_IS_OUT = re.compile(r"^((?!is |are )[\w' -]+?(?<! are)(?<! is)) out$")
+_OF_ALL = re.compile(r"\w{2,}ed")
+_WITHOUT = re.compile(r"\b(?:without|no) [\w' -]*$")
 _APART = re.compile(r"\(([^()]*)\)")
 _ENDS = frozenset("before after when if while so because unless until once".split())
 _TURN_IF_REFUSED = frozenset(("unless", "except"))
@@ -170,6 +173,9 @@ def _apart(found: re.Match[str]) -> str:
     inner = found[1]
     if _NONE_OF.fullmatch(inner):
         return f" without {inner.removeprefix('no ').replace(', no ', ' or ')} "
+    inner = _IS_OUT.sub(r"\1 are out", inner)
+    if _OF_ALL.fullmatch(inner) and _WITHOUT.search(found.string[: found.start()]):
+        return f" ; must be {inner} "
     if _SAYS_MORE.search(inner):
         return f" ; {inner} "
     is_remark = _REMARK.search(inner) is not None and not signals.has_exception(inner)

@@ -7,7 +7,7 @@ import re
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
-from ledger.constraints.reversing import is_passed_over, is_set_alike
+from ledger.constraints.reversing import is_passed_over, is_set_alike, is_set_apart
 from ledger.constraints.signals import tokens
 from ledger.constraints.wanted import Wanted
 
@@ -18,12 +18,15 @@ _SAME = re.compile(r"\b(same|identical)\b")
 _OWN = re.compile(r"\b(its|their|his|her) own\b")
 _SHARED = re.compile(r"\b(the same|shares?|shared|in common|a common|a single)\b")
 _DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
+_TAKEN_UP = re.compile(r"\b(?:it|them|that|they)$")
 _FIRST = re.compile(r"\bfirst\b")
 _THEN = re.compile(r"\b(then|afterwards?|later|next|second|secondly|finally|subsequently)\b")
 _OTHER_ORDER = re.compile(r"\b(before|after|until|unless|once|not|never|no)\b")
 _CUT = re.compile(r"\band\b|\bthen\b|[,;]")
 _FROM_TO = re.compile(r"\bfrom ((?:[\w'-]+ ){1,4})to ((?:[\w'-]+ ?){1,3})")
 _DETERMINED = frozenset("the a an every each all any your our its their".split())
+_NOUN = re.compile(r"(?:fier|izer|iser|tion|sion|ment|ness|ance|ence)s?$")
+"""The ending of a word that names a thing, though its idea is something that one does."""
 _PASSIVE = re.compile(
     r"\b(be|been|being|is|are|was|were|get|gets) (\w+ly )?\w+(ed|en|ught|ade|one|nt|old|ut)\b|\bby\b"
 )
@@ -39,7 +42,11 @@ def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: d
         or is_crossed(rule, matched)
         or is_same_for_other(rule, said, terms)
         or is_other_ones(rule, said, matched)
-        or (is_demanded(rule, said) and not is_set_alike(rule.whole, said, "choice"))
+        or (
+            is_demanded(rule, said)
+            and not is_set_alike(rule.whole, said, "choice")
+            and not is_set_apart(rule.whole, said)
+        )
         or is_passed_over(rule, said)
         or is_turned_round(rule, said)
         or is_in_other_order(rule, said)
@@ -85,7 +92,8 @@ def is_transposed(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
 def _is_done(said: Clause, one: str) -> bool:
     """Whether it is something that one does, and no thing: `delay`, but not `the delay`."""
     at = next(term.place for term in said.terms if term.idea == one)
-    return is_deed(one) and _DETERMINED.isdisjoint(said.words[max(0, at - 1) : at])
+    is_named = at < len(said.words) and _NOUN.search(said.words[at]) is not None
+    return is_deed(one) and not is_named and _DETERMINED.isdisjoint(said.words[max(0, at - 1) : at])
 
 
 def _is_passive(said: Clause) -> bool:
@@ -96,7 +104,10 @@ def is_other_ones(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
     """Whether it says of one what the rule says of another: `the lead reads` for `helpers read, the lead edits`."""
     home: dict[str, set[int]] = {}
     for term in rule.whole.terms:
-        home.setdefault(term.idea, set()).add(term.segment)
+        some = home.setdefault(term.idea, set())
+        some.add(term.segment)
+        if not _is_done(rule.whole, term.idea) and _TAKEN_UP.search(_text_of(rule.whole, term.segment + 1)):
+            some.add(term.segment + 1)  # `you just open them`
     if len(rule.whole.parts) < 2:
         return False
     for number in {term.segment for term in matched.values()}:
@@ -116,6 +127,10 @@ def is_other_ones(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
         if is_left and own and strange and min(strange) < min(own):
             return True
     return False
+
+
+def _text_of(said: Clause, number: int) -> str:
+    return said.parts[number].text if number < len(said.parts) else ""
 
 
 def is_crossed(rule: Wanted, matched: dict[str, Term]) -> bool:

@@ -11,7 +11,7 @@ from ledger.constraints.narrowing import is_narrower, restricting
 from ledger.constraints.opposing import is_loosened, is_softened, is_spared, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.reversing import is_set_alike
+from ledger.constraints.reversing import is_set_alike, is_set_apart
 from ledger.constraints.seen import KEPT, Seen, Visibility
 from ledger.constraints.signals import has_exception, is_mild, is_only, is_soft, is_strict
 from ledger.constraints.wanted import Wanted, deeds_in
@@ -39,12 +39,16 @@ _ALL_LISTED = 0.8
 
 _ANYTHING = re.compile(r"\b(nothing|anything|everything|whatever|nobody|anyone|anybody|everyone|whoever)\b")
 _ORDERS = re.compile(r"\b(first|before|beforehand|after|until|once|without|needs?|requires?)\b")
+_USERS_OWN = re.compile(r"\bmust only be by (?:the user|user|me|us|him|her|them|he|she)\b")
+_LETS_USER = re.compile(r"\b(?:let|allow|permit|make|have|ask|tell) (?:me|us|him|her|them|the user)\b|\bonly be by\b")
+_MAY_BE = re.compile(r"\b(could|might)\b")
 _OF_OTHER = re.compile(r"\b(own|other|others|private|personal|topic|elsewhere|different)\b")
 _ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
 
 
 def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen:
     """What a sentence makes of a rule. `bonus`: so much of it is said by what it quotes."""
+    said = _for_agent(rule, said)
     best: Match | None = None
     best_score = 0.0
     for places, terms, is_borrowed in _candidates(said):
@@ -66,6 +70,17 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
     if kind == "inverted" and all(part.is_stated for part in best.parts):
         share *= _STATED  # what is told of one case takes back no rule that is said elsewhere
     return Seen(kind, share, told, is_leave)
+
+
+def _for_agent(rule: Wanted, said: Clause) -> Clause:
+    """A sentence as it is meant for the agent: what is the user's own job is none of the agent's."""
+    if rule.whole.force != "forbid" or _LETS_USER.search(rule.whole.text) or not _USERS_OWN.search(said.text):
+        return said
+    own = {at for at, part in enumerate(said.parts) if part.sign > 0 and _USERS_OWN.search(part.text)}
+    return said._replace(
+        parts=tuple(part._replace(sign=-1) if at in own else part for at, part in enumerate(said.parts)),
+        terms=tuple(term._replace(sign=-1) if term.segment in own else term for term in said.terms),
+    )
 
 
 def _is_of_other(rule: Wanted, said: Clause, found: Match) -> bool:
@@ -189,7 +204,7 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
     text = " ; ".join(part.text for part in found.parts)
     if "unlimited" in text and (rule.amounts or whole.is_only) and "unlimited" not in whole.text:
         return "inverted"
-    if not agrees(rule, said, found) and not is_set_alike(whole, said, "choice"):
+    if not (agrees(rule, said, found) or is_set_alike(whole, said, "choice") or _is_apart(rule, said, found)):
         return "inverted"
     if _is_release(found) and "unneeded" not in whole.text:
         return "inverted"
@@ -201,7 +216,7 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
         return "weakened"
     if is_loosened(whole, said):
         return "weakened"
-    if not whole.is_soft and (_is_soft(rule, text) or is_softened(said, found.terms)):
+    if not whole.is_soft and (_is_soft(rule, _untold(found)) or is_softened(said, found.terms)):
         return "weakened"
     if is_mild(text) and whole.is_strict and not is_strict(text):
         return "weakened"
@@ -231,6 +246,17 @@ def _is_one_sided(rule: Wanted, found: Match) -> bool:
         if term.order and term.idea in rule.ideas:
             sides.setdefault(term.order, set()).add(term.idea)
     return len(sides) > 1 and any(side.isdisjoint(found.matched) for side in sides.values())
+
+
+def _is_apart(rule: Wanted, said: Clause, found: Match) -> bool:
+    return not found.flips and not rule.amounts and is_set_apart(rule.whole, said)
+
+
+def _untold(found: Match) -> str:
+    """What it says, without what in its conditions only may be: `where it could be read in two ways`."""
+    return " ; ".join(
+        _MAY_BE.sub(" ", part.text) if part.is_condition else part.text for part in found.parts
+    )
 
 
 def _is_soft(rule: Wanted, text: str) -> bool:

@@ -13,7 +13,7 @@ from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, we
 from ledger.constraints.matching import Match
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.reversing import is_set_alike, is_turned
+from ledger.constraints.reversing import is_set_alike, is_set_apart, is_turned
 from ledger.constraints.signals import is_release, is_soft, is_sparing
 from ledger.constraints.turning import is_turned_by_word
 from ledger.constraints.wanted import Wanted
@@ -45,7 +45,11 @@ def opposes(rule: Wanted, said: Clause, found: Match) -> bool:
         or is_early(rule, said, terms, matched)
         or is_measured_otherwise(rule, said, terms, found.flips)
         or is_opened(rule, said, terms, matched)
-        or (turns_a_part(rule, said) and not is_set_alike(rule.whole, said, "order", "choice"))
+        or (
+            turns_a_part(rule, said)
+            and not is_set_alike(rule.whole, said, "order", "choice")
+            and not (not found.flips and is_set_apart(rule.whole, said))
+        )
         or is_all_against(rule, said)
         or is_led_off(said, terms[0].segment)
         or is_granted(rule, found.parts, said, matched)

@@ -24,6 +24,7 @@ from ledger.constraints.signals import (
 _CUT = re.compile(f"({SIGNS['cut']})")
 _AND = re.compile(
     r"\b(?:and|or) (?=(?:[\w'-]+ ){1,4}(?:must|may|can|should|are|is|cannot|has|have|go|expire\w*|need)\b)"
+    r"|\band (?=(?:wants?|wanted|asks|asked|insists?|insisted|expects?|expected|requires?|requested|prefers?) )"
 )
 _AND_VERB = re.compile(r"\band (\w+)\b")
 _ONE_MORE = re.compile(r"(the |a )?\w+s?\b$")

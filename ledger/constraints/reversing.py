@@ -8,12 +8,16 @@ import re
 
 from ledger.constraints.clauses import Clause
 from ledger.constraints.lexicon import near, weight
+from ledger.constraints.parts import sign_of
 from ledger.constraints.relations import ANY, Relation, doings, groups, relations, shared, things
 from ledger.constraints.wanted import Wanted
 
 _LEAST = 0.8
 _AGENT = frozenset(("@agent",))
 _WHEN = re.compile(r"\b(?:if|when|whenever) [^,;:.]+")
+_PIECE = re.compile(r"[;:,()]|\b(?:and|but)\b|\s-\s|(?=\binstead_of\b)|(?<=\w )(?=not? \w)")
+_LACKS = re.compile(r"\b(?:without|instead_of)\b")
+_ORDERED = re.compile(r"\b(?:before|after|until|once|unless|if|when|whenever|except|or|nor)\b")
 _RANKS = {"choice", "order"}
 _PERSONS = frozenset(("@agent", "@user", "@us"))
 
@@ -48,6 +52,33 @@ def is_set_alike(rule: Clause, said: Clause, *kinds: str) -> bool:
     mine = [one for one in relations(rule.text) if one.kind in kinds]
     is_straight = any(_is_straight(one, its) for one in mine for its in theirs if one.kind == its.kind)
     return is_straight and not is_turned(rule, said)
+
+
+def is_set_apart(rule: Clause, said: Clause) -> bool:
+    """Whether it demands what the rule demands and refuses what it refuses, each in a piece of its own, in whatever order:
+    `no classes, functions throughout` for `functions instead of classes`.
+    """
+    asked, refused = _sides(rule)
+    told, its_refused = _sides(said)
+    return (
+        bool(shared(asked, told) and shared(refused, its_refused))
+        and not shared(asked, its_refused)
+        and not shared(refused, told)
+    )
+
+
+def _sides(said: Clause) -> tuple[frozenset[str], frozenset[str]]:
+    """What its pieces demand, and what they refuse; what both do is left out."""
+    demanded: set[str] = set()
+    refused: set[str] = set()
+    if _ORDERED.search(said.text) is None:
+        for piece in _PIECE.split(said.text):
+            front, *lacked = _LACKS.split(piece)
+            sign = sign_of(front)[0]
+            (demanded if sign > 0 else refused).update(things(front))
+            for some in lacked:
+                (refused if sign > 0 else demanded).update(things(some))
+    return frozenset(demanded - refused), frozenset(refused - demanded)
 
 
 def _is_crossed(mine: Relation, its: Relation) -> bool:

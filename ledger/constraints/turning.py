@@ -55,11 +55,14 @@ _NO = re.compile(r"\b(?:no|not|never|nobody|nothing|none|neither|without|cannot|
 _STANDS = (
     r"([^,;:.]{1,80}?) (?:must |should |is |are |be |to )*(?:comes?|goes?|put|placed|listed|handled|left)"
 )
+_PUT = r"\b(?:put|puts|place|places|set|list|lists|state|give|show|name) ([^,;:.]{1,60}?)"
 _AT_FIRST = (
+    re.compile(rf"{_PUT} (?:first|at the (?:top|start|beginning|head))\b(?! \w+ of)"),
     re.compile(r"\b(?:start|starts|begin|begins|open|opens) with ([^,;:.]+)"),
     re.compile(rf"{_STANDS} first\b(?! \w)"),
 )
 _AT_LAST = (
+    re.compile(rf"{_PUT} (?:last|at the (?:end|bottom|close))\b(?! \w+ of)"),
     re.compile(r"\b(?:ends?|finish(?:es)?|closes?) with ([^,;:.]+)"),
     re.compile(rf"{_STANDS} (?:(?:for |until )?last|(?:at|for) the end|at the bottom)\b"),
 )

@@ -15,9 +15,10 @@ _PLACES = re.compile(
     r"(?:in|on|at|to|from|for|by|with) ((?:[\w'-]+ ){0,3}[\w'-]+)"
 )
 _LIST = re.compile(
-    r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all )?(\w[\w-]*)"
+    r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all |other |similar )*(\w[\w-]*)"
 )
 _DETERMINED = frozenset("every each all any a an the your our its their this these".split())
+_GOES_ON = frozenset("to and or not never , nor then".split())
 _ANY = re.compile(r"\b(?:any|all|every|each) (\w+)")
 _REFUSED = 0.35
 _ON_CONDITION = 0.8
@@ -127,7 +128,12 @@ def _orders(whole: Clause) -> int:
 def deeds_in(whole: Clause, terms: Iterable[Term]) -> frozenset[str]:
     """What a sentence demands or refuses to do: the first verb of each of its parts."""
     found: dict[int, str] = {}
+    general: dict[int, int] = {}  # where a part has a verb that says little, and the verb's objects after it
     for term in terms:
+        if is_deed(term.idea) and weight(term.idea) < 1:
+            general.setdefault(term.segment, term.place)
+        if general.get(term.segment, term.place) < term.place and term.before not in _GOES_ON:
+            continue
         if term.segment in found or term.is_condition or not is_deed(term.idea) or weight(term.idea) < 1:
             continue
         if not _DETERMINED.isdisjoint(whole.words[max(0, term.place - 2) : term.place]):
