@@ -40,7 +40,9 @@ _ALL_LISTED = 0.8
 _ANYTHING = re.compile(r"\b(nothing|anything|everything|whatever|nobody|anyone|anybody|everyone|whoever)\b")
 _ORDERS = re.compile(r"\b(first|before|beforehand|after|until|once|without|needs?|requires?)\b")
 _USERS_OWN = re.compile(r"\bmust only be by (?:the user|user|me|us|him|her|them|he|she)\b")
-_LETS_USER = re.compile(r"\b(?:let|allow|permit|make|have|ask|tell) (?:me|us|him|her|them|the user)\b|\bonly be by\b")
+_LETS_USER = re.compile(
+    r"\b(?:let|allow|permit|make|have|ask|tell) (?:me|us|him|her|them|the user)\b|\bonly be by\b"
+)
 _MAY_BE = re.compile(r"\b(could|might)\b")
 _OF_OTHER = re.compile(r"\b(own|other|others|private|personal|topic|elsewhere|different)\b")
 _ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
@@ -254,9 +256,7 @@ def _is_apart(rule: Wanted, said: Clause, found: Match) -> bool:
 
 def _untold(found: Match) -> str:
     """What it says, without what in its conditions only may be: `where it could be read in two ways`."""
-    return " ; ".join(
-        _MAY_BE.sub(" ", part.text) if part.is_condition else part.text for part in found.parts
-    )
+    return " ; ".join(_MAY_BE.sub(" ", part.text) if part.is_condition else part.text for part in found.parts)
 
 
 def _is_soft(rule: Wanted, text: str) -> bool:

@@ -43,6 +43,8 @@ HARMLESS = frozenset(
         " member level word mode given particular individual intent context volume key-context own self"
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
         " bot due language version fit apiece interval frequency additional extra further"
+        " style tone design scope focus approach method wording layout convention alone sole exist everywhere"
+        " plain ordinary come"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -67,6 +69,8 @@ _MEASURES = {
 }
 """Words that only say what an amount measures."""
 
+_LISTED = (("or",), ("and",), ("nor",))
+_SHORTEST = 4
 _OF_ME = re.compile(r"\b(me|my|mine|i|we|us|our|ours)\b")
 _SPEAKERS = frozenset(
     idea(word) for word in "user traveller caller owner boss principal client customer patient author".split()
@@ -159,6 +163,7 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
             or opposites(term.idea) & rule.ideas.keys()
             or (term.value is None and weight(term.idea) < 1)
             or is_instead(rule, said, term)
+            or _is_said_too(rule, said, term, places)
             or _is_near(rule, term, matched, is_modifying=term.place + 1 in places)
         ):
             continue
@@ -169,6 +174,31 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
         if is_modifier or is_object or not is_deed(term.idea) or _restricts(said, term):
             found.append(term.idea)
     return found
+
+
+def _is_said_too(rule: Wanted, said: Clause, term: Term, places: set[int]) -> bool:
+    """Whether it stands beside what the rule says and takes nothing from it: one more of a list, who it is that approves,
+    the beginning of a word of the rule, or which of those that the rule refuses and names something else for.
+    """
+    words = said.words
+    if words[term.place].endswith("'s") and idea(words[min(term.place + 1, len(words) - 1)]) == "approve":
+        return True
+    if len(term.idea) >= _SHORTEST and any(one.startswith(term.idea) for one in rule.ideas):
+        return True
+    after, before = words[term.place + 1 : term.place + 2], words[max(0, term.place - 1) : term.place]
+    is_general = _ANYTHING.search(rule.whole.text) is not None
+    if not is_general and (
+        (after in _LISTED and term.place + 2 in places) or (before in _LISTED and term.place - 2 in places)
+    ):
+        return True
+    is_of_thing = term.place + 1 in places and not is_deed(idea(after[0]))
+    return term.sign < 0 and is_of_thing and not term.is_condition and _names_other(rule, said)
+
+
+def _names_other(rule: Wanted, said: Clause) -> bool:
+    """Whether it demands all that a rule demands beside what it refuses."""
+    wanted_ones = {one for one, sign in rule.signs.items() if sign > 0 and weight(one) >= 1}
+    return bool(wanted_ones) and wanted_ones <= {term.idea for term in said.terms if term.sign > 0}
 
 
 def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool:
