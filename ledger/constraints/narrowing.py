@@ -56,6 +56,7 @@ _HEADS = frozenset(
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
 _DONE = frozenset(idea(word) for word in "make do take have get happen occur perform conduct".split())
+_APPROVAL = idea("approval")
 _MONEY = frozenset(idea(word) for word in "cost spend value worth amount total sum".split())
 _MEASURES = {
     **dict.fromkeys(("#usd", "#eur", "#gbp", "#chf"), _MONEY),
@@ -154,6 +155,7 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
             or (is_mine and term.idea in _SPEAKERS)
             or (term.value is not None and _is_amount_of(rule, term))
             or _is_other_matter(said, term, matched)
+            or _is_giver(said, term)
             or any(term.idea in _MEASURES.get(name, ()) for name, _ in rule.amounts)
             or (term.idea in _HEADS and term.place - 1 in places)
             or opposites(term.idea) & rule.ideas.keys()
@@ -169,6 +171,12 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
         if is_modifier or is_object or not is_deed(term.idea) or _restricts(said, term):
             found.append(term.idea)
     return found
+
+
+def _is_giver(said: Clause, term: Term) -> bool:
+    """Whether it says only whose approval it is: `the patient's written consent`."""
+    after = said.words[term.place + 1 : term.place + 3]
+    return said.words[term.place].endswith("'s") and any(idea(word) == _APPROVAL for word in after)
 
 
 def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool:
@@ -239,6 +247,9 @@ def _is_deed(said: Clause, term: Term) -> bool:
         "should",
         "always",
         "and",
+        "nobody",
+        "may",
+        "can",
     )
 
 
