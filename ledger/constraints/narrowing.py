@@ -6,7 +6,7 @@ from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import covers, idea, is_deed, is_function, is_verb, near, opposites, weight
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.signals import is_finite, is_sparing, tokens
+from ledger.constraints.signals import is_finite, is_sparing, orders, tokens
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
@@ -110,12 +110,18 @@ def is_narrower(
     if any(one in rule.ideas and one not in matched for one in quantified):
         return bool(found) or any(_is_new_deed(rule, term, matched) for term in terms)
     return bool(found) and not (
-        len(found) <= missing and all(_may_stand_for_it(said, term, terms, matched, found) for term in terms)
+        len(found) <= missing
+        and all(_may_stand_for_it(rule, said, term, terms, matched, found) for term in terms)
     )
 
 
 def _may_stand_for_it(
-    said: Clause, term: Term, terms: tuple[Term, ...], matched: dict[str, Term], found: list[str]
+    rule: Wanted,
+    said: Clause,
+    term: Term,
+    terms: tuple[Term, ...],
+    matched: dict[str, Term],
+    found: list[str],
 ) -> bool:
     """Whether a word that restricts may as well be another word for what of the rule is not said: it says neither of
     which, where or when, nor what the sentence is about.
@@ -126,6 +132,7 @@ def _may_stand_for_it(
     after = said.words[term.place + 1 : term.place + 2]
     is_joined = after == ("of",) or any(one.place == term.place + 1 for one in matched.values())
     is_compared = said.words[term.place].endswith(("er", "est"))
+    is_first = is_first and not orders(rule.whole.text)
     return not (is_first or is_joined or is_compared or _restricts(said, term))
 
 
