@@ -30,7 +30,8 @@ _TIME = re.compile(r"\b(before|until|after|once|followed by|precedes?)\b")
 _WAITS = re.compile(
     r"\b(wait(s|ing)?|holds?|holding|held|pause[sd]?|delay(s|ed)?|defer(s|red)?|park(ed)?|suspend(ed)?)\b"
 )
-_ONLY_IF = re.compile(r"(.*\bonly\b.*?)\b(?:if|when|where)\b ([^,]+)")
+_ONLY = re.compile(r"\bonly\b")
+_IF = re.compile(r"\b(?:if|when|where)\b ([^,]+)")
 _GATE = re.compile(r"\b(without|unless)\b")
 _NEEDS = re.compile(r"(?<!un)\b(?:needs?|requires?|waits? (?:for|on)|depends? on|hinges? on|is subject to)\b")
 _IS_SUBJECT = re.compile(
@@ -66,7 +67,7 @@ _IS_INTO = re.compile(
     r"(?:in)?to (.+)"
 )
 _MATTERS = re.compile(
-    r"(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)"
+    r"^(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)"
 )
 _ELSE = re.compile(r"\b(?:otherwise|else|failing that|if not)\b")
 _OTHERWISE = re.compile(
@@ -167,8 +168,10 @@ def _orders(text: str) -> Iterable[tuple[str, str]]:
                 yield right, left
         elif not is_refused or is_only:
             yield right, left
-    for found in _ONLY_IF.finditer(text):
-        yield found[2], found[1]
+    only = _ONLY.search(text)
+    case = _IF.search(text, only.end()) if only is not None else None
+    if case is not None:
+        yield case[1], text[: case.start()]
     for gate in _GATE.finditer(text):
         left, right = text[: gate.start()], text[gate.end() :].partition(",")[0]
         if things(left) and sign_of(left)[0] < 0:
@@ -210,9 +213,14 @@ def _instead(text: str) -> Iterable[tuple[str, str]]:
     """What instead of what."""
     for mark in _INSTEAD.finditer(text):
         one, other = _around(text, mark)
-        yield (other, one) if sign_of(one)[0] < 0 else (one, other)
+        yield _as_meant(one, one, other)
     for found in _NOT_BUT.finditer(text):
         yield found[2], found[1]
+
+
+def _as_meant(before: str, one: str, other: str) -> tuple[str, str]:
+    """What is to be rather than what: `not A rather than B` is for B."""
+    return (other, one) if sign_of(before)[0] < 0 else (one, other)
 
 
 def _around(text: str, mark: re.Match[str]) -> tuple[str, str]:
@@ -227,12 +235,12 @@ def _choices(text: str) -> Iterable[tuple[str, str]]:
     """What rather than what."""
     yield from _instead(text)
     for mark in _ABOVE.finditer(text):
-        yield _around(text, mark)
+        yield _as_meant(text[: mark.start()], *_around(text, mark))
     for mark in _BEHIND.finditer(text):
         yield text[mark.end() :].partition(",")[0], text[: mark.start()]
     for pattern in (_RATHER_THAN, _PREFER_TO):
         for found in pattern.finditer(text):
-            yield found[1], found[2].partition(",")[0]
+            yield _as_meant(text[: found.start(1)], found[1], found[2].partition(",")[0])
     for found in _MATTERS.finditer(text):
         one, other = found[1], found[3].partition(",")[0]
         yield (one, other) if found[2] == "more" else (other, one)
