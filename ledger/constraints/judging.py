@@ -8,7 +8,7 @@ from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import covers, idea, near, opposites, others_of_kind, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.narrowing import is_narrower, restricting
-from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
+from ledger.constraints.opposing import is_loosened, is_softened, is_spared, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
 from ledger.constraints.reversing import is_set_alike
@@ -213,6 +213,8 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
     if opposes(rule, said, found):
         return "inverted"
     if lets_itself_out(rule, said, found.terms) or not _has_amounts(rule, found):
+        return "weakened"
+    if is_loosened(whole, said):
         return "weakened"
     if not whole.is_soft and (_is_soft(rule, text) or is_softened(said, found.terms)):
         return "weakened"

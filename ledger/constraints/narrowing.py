@@ -6,7 +6,7 @@ from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import covers, idea, is_deed, is_function, is_verb, near, opposites, weight
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.signals import is_finite, is_sparing, tokens
+from ledger.constraints.signals import is_finite, is_sparing, orders, tokens
 from ledger.constraints.wanted import Wanted
 
 NARROWING = frozenset(
@@ -56,6 +56,7 @@ _HEADS = frozenset(
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
 _DONE = frozenset(idea(word) for word in "make do take have get happen occur perform conduct".split())
+_APPROVAL = idea("approval")
 _MONEY = frozenset(idea(word) for word in "cost spend value worth amount total sum".split())
 _MEASURES = {
     **dict.fromkeys(("#usd", "#eur", "#gbp", "#chf"), _MONEY),
@@ -109,12 +110,18 @@ def is_narrower(
     if any(one in rule.ideas and one not in matched for one in quantified):
         return bool(found) or any(_is_new_deed(rule, term, matched) for term in terms)
     return bool(found) and not (
-        len(found) <= missing and all(_may_stand_for_it(said, term, terms, matched, found) for term in terms)
+        len(found) <= missing
+        and all(_may_stand_for_it(rule, said, term, terms, matched, found) for term in terms)
     )
 
 
 def _may_stand_for_it(
-    said: Clause, term: Term, terms: tuple[Term, ...], matched: dict[str, Term], found: list[str]
+    rule: Wanted,
+    said: Clause,
+    term: Term,
+    terms: tuple[Term, ...],
+    matched: dict[str, Term],
+    found: list[str],
 ) -> bool:
     """Whether a word that restricts may as well be another word for what of the rule is not said: it says neither of
     which, where or when, nor what the sentence is about.
@@ -125,6 +132,7 @@ def _may_stand_for_it(
     after = said.words[term.place + 1 : term.place + 2]
     is_joined = after == ("of",) or any(one.place == term.place + 1 for one in matched.values())
     is_compared = said.words[term.place].endswith(("er", "est"))
+    is_first = is_first and not orders(rule.whole.text)
     return not (is_first or is_joined or is_compared or _restricts(said, term))
 
 
@@ -154,6 +162,7 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
             or (is_mine and term.idea in _SPEAKERS)
             or (term.value is not None and _is_amount_of(rule, term))
             or _is_other_matter(said, term, matched)
+            or _is_giver(said, term)
             or any(term.idea in _MEASURES.get(name, ()) for name, _ in rule.amounts)
             or (term.idea in _HEADS and term.place - 1 in places)
             or opposites(term.idea) & rule.ideas.keys()
@@ -169,6 +178,12 @@ def restricting(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: di
         if is_modifier or is_object or not is_deed(term.idea) or _restricts(said, term):
             found.append(term.idea)
     return found
+
+
+def _is_giver(said: Clause, term: Term) -> bool:
+    """Whether it says only whose approval it is: `the patient's written consent`."""
+    after = said.words[term.place + 1 : term.place + 3]
+    return said.words[term.place].endswith("'s") and any(idea(word) == _APPROVAL for word in after)
 
 
 def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool:
@@ -239,6 +254,9 @@ def _is_deed(said: Clause, term: Term) -> bool:
         "should",
         "always",
         "and",
+        "nobody",
+        "may",
+        "can",
     )
 
 

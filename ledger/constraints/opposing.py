@@ -30,6 +30,8 @@ _OTHER = re.compile(r"\b(different|other|another|elsewhere|instead|outside)\b")
 _EXCEPTIONS = re.compile(r"(?<!no )\bexceptions?\b")
 _ANYWAY = re.compile(r"\b(even|with or) (without|before|if|when|though)\b|\bwith and without\b")
 _REQUIRES = re.compile(r"\b(requires?|needs?|only (after|if|when|with|once))\b")
+_RATES = frozenset("perhour perday perweek permonth".split())
+_ROUGHLY = re.compile(r"\b(around|about|roughly|approximately|circa|some) #")
 _ALSO = re.compile(r"\b(also|too|as well|not only)\b")
 
 
@@ -262,6 +264,15 @@ def is_softened(said: Clause, terms: tuple[Term, ...]) -> bool:
 def is_spared(rule: Wanted, told: str) -> bool:
     """Whether it says that the rule does not reach everything: `(tool calls are not covered)`."""
     return is_sparing(told) and not is_sparing(rule.whole.text)
+
+
+def is_loosened(rule: Clause, said: Clause) -> bool:
+    """Whether it has another rate than the rule, or an amount only roughly: `weekly` for `daily`, `around 30 days`."""
+    mine, its = ({word for word in one.words if word in _RATES} for one in (rule, said))
+    if mine and its and mine.isdisjoint(its):
+        return True
+    is_bounded = any(term.value is not None and term.marks for term in rule.terms)
+    return is_bounded and _ROUGHLY.search(said.text) is not None and _ROUGHLY.search(rule.text) is None
 
 
 def lets_itself_out(rule: Wanted, said: Clause, terms: tuple[Term, ...]) -> bool:

@@ -175,7 +175,12 @@ def _orders(text: str) -> Iterable[tuple[str, str]]:
             yield right, left
     for need in _NEEDS.finditer(text):
         left, right = text[: need.start()], text[need.end() :]
-        if not marks and things(left) and not _IS_SUBJECT.match(left) and "unneeded" not in text:
+        if (
+            not marks
+            and things(left, with_amounts=True)
+            and not _IS_SUBJECT.match(left)
+            and "unneeded" not in text
+        ):
             yield right, left
     if not marks:
         yield from _then(text)
@@ -205,9 +210,14 @@ def _instead(text: str) -> Iterable[tuple[str, str]]:
     """What instead of what."""
     for mark in _INSTEAD.finditer(text):
         one, other = _around(text, mark)
-        yield (other, one) if sign_of(one)[0] < 0 else (one, other)
+        yield _as_meant(one, one, other)
     for found in _NOT_BUT.finditer(text):
         yield found[2], found[1]
+
+
+def _as_meant(before: str, one: str, other: str) -> tuple[str, str]:
+    """What is to be rather than what: `not A rather than B` is for B."""
+    return (other, one) if sign_of(before)[0] < 0 else (one, other)
 
 
 def _around(text: str, mark: re.Match[str]) -> tuple[str, str]:
@@ -222,12 +232,12 @@ def _choices(text: str) -> Iterable[tuple[str, str]]:
     """What rather than what."""
     yield from _instead(text)
     for mark in _ABOVE.finditer(text):
-        yield _around(text, mark)
+        yield _as_meant(text[: mark.start()], *_around(text, mark))
     for mark in _BEHIND.finditer(text):
         yield text[mark.end() :].partition(",")[0], text[: mark.start()]
     for pattern in (_RATHER_THAN, _PREFER_TO):
         for found in pattern.finditer(text):
-            yield found[1], found[2].partition(",")[0]
+            yield _as_meant(text[: found.start(1)], found[1], found[2].partition(",")[0])
     for found in _MATTERS.finditer(text):
         one, other = found[1], found[3].partition(",")[0]
         yield (one, other) if found[2] == "more" else (other, one)

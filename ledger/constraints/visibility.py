@@ -38,6 +38,7 @@ _GIVES_REASON = re.compile(
     r"|due|by order|according|see|source|says?|said)\b"
 )
 _MEANT = 0.7
+_SAYS = (" said", " says", " told", " wrote", " asked", " stated", " demanded")
 _NOTHING = frozenset[str]()
 _REFERS = re.compile(
     r"^(it|they|this|these|those|such|he|she|both)\b|\b(for|of|from|to|on|in|about) (it|them|that)\b(?! \w)"
@@ -276,6 +277,7 @@ def _copied(rule: Wanted, before: str, after: str, told: str) -> Visibility:
     if _EMBEDS.search(lead) and any(_says(word) for word in lead.split()):
         return "narrowed"
     is_source = before.startswith(("from ", "by ")) and f"{before.split()[-1]}:" in told
+    is_source = is_source or before.endswith(_SAYS)
     narrows = [*([] if is_source else before.split()[:1]), *after.split()[:1]]
     if any(word in NARROWING for word in narrows) or any(DAYS.search(one.text) for one in around):
         return "narrowed"

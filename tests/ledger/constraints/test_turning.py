@@ -131,6 +131,17 @@ def test_one_word_turns_a_rule_and_other_words_do_not(rule: str, turned: str, sa
     assert see(rule, told(same)).visibility in KEPT
 
 
+@pytest.mark.parametrize(
+    ("rule", "looser"),
+    [
+        ("Keep meetings to 30 minutes at most.", "Meetings must be around 30 minutes."),
+        ("Feed the fish daily.", "The fish must be fed weekly."),
+    ],
+)
+def test_another_rate_or_a_rough_amount_is_weaker(rule: str, looser: str) -> None:
+    assert see(rule, told(looser)).visibility == "weakened"
+
+
 def test_the_same_relation_is_read_from_different_wordings() -> None:
     texts = (
         "feed the cat before the dog",
