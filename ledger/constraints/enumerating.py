@@ -19,26 +19,37 @@ _HIDDEN = re.compile(r"\([^()]*\)|\"[^\"]*\"")
 _LED = re.compile(r"([^:;,.]{2,60}): (?=\S)")
 _LEAD = re.compile(SIGNS["lead"])
 _RULES = re.compile(
-    r"\b(constraints?|rules?|polic(y|ies)|preferences?|requirements?|guidelines?|instructions?|in force|in mind|agreed|valid"
-    r"|asked for|wants?|wishes|remember(ed)?|follow(ing|ed|s)?|appl(y|ies))\b"
+    r"\b(constraints?|rules?|polic(y|ies)|preferences?|requirements?|guidelines?|instructions?|in force|in mind|agreed"
+    r"|valid|asked for|wants?|wishes|remember(ed)?|follow(ing|ed|s)?|appl(y|ies))\b"
 )
 _TURNED = re.compile(
-    r"\b(not?|never|no longer|dropp?\w*|lift\w*|waiv\w*|withdr\w*|cancel\w*|optional|may|allowed|except|old|former|suggest\w*"
-    r"|if|when|unless|before|after|until|ideally|previous(ly)?|obsolete|superseded|open|questions?|nice)\b"
+    r"\b(not?|never|no longer|dropp?\w*|lift\w*|waiv\w*|withdr\w*|cancel\w*|optional|may|allowed|except|old|former"
+    r"|suggest\w*|if|when|unless|before|after|until|ideally|previous(ly)?|obsolete|superseded|open|questions?|nice)\b"
 )
 _BREAK = re.compile(r"; |, and |,(?! not [\w-]+(?:[,;.]|$| and )) | and |\. ")
-_TAKES_UP = re.compile(r"(all|none|everything|nothing|both|some|most|any) (of )?(this|these|that|those|them|it)\b|(this|these|those|it|they)\b")
-_OF_THE_REST = re.compile(r"\b(others?|else|elsewhere|otherwise|the rest|such|exempt|not apply|different|the same|instead(?! of))\b")
+_TAKES_UP = re.compile(
+    r"(all|none|everything|nothing|both|some|most|any) (of )?(this|these|that|those|them|it)\b"
+    r"|(this|these|those|it|they)\b"
+)
+"""What speaks of all of them: nothing then stands by itself."""
+_OF_THE_REST = re.compile(
+    r"\b(others?|else|elsewhere|otherwise|the rest|such|exempt|not apply|different|the same|instead(?! of))\b"
+)
+"""What sets a piece against another."""
 _TAKEN_UP = re.compile(r"\b(it|they|them|those|these|its|there|him|her)\b")
 _GOES_ON = re.compile(
     r"(only |always |never |not |also |even |but |mostly |usually |especially |and )*"
-    r"(if|when|whenever|under|unless|except\w*|but|for|in|on|at(?! (least|most) \S*[#\d])|by|with|within|without|from|to|until|till|while|because|since|so|as"
-    r"|which|who|whom|whose|that|where|wherever|then|afterwards|later|not|nor|or|even|including|especially|particularly"
-    r"|however|though|although|other|provided|before|after|once|during|instead|rather|too|otherwise|regardless"
-    r"|no matter|no exceptions?|whatever|subject to|depending|apart|aside|save|barring|excluding|outside|ideally|preferably|usually"
-    r"|most of|of|than|per|via|through|plus|like|such|due|given|he|she|his|her|their|its|unneeded)\b"
+    r"(if|when|whenever|under|unless|except\w*|but|for|in|on|at(?! (least|most) \S*[#\d])|by|with|within|without"
+    r"|from|to|until|till|while|because|since|so|as|which|who|whom|whose|that|where|wherever|then|afterwards|later"
+    r"|not|nor|or|even|including|especially|particularly|however|though|although|other|provided|before|after|once"
+    r"|during|instead|rather|too|otherwise|regardless|no matter|no exceptions?|whatever|subject to|depending|apart"
+    r"|aside|save|barring|excluding|outside|ideally|preferably|usually|most of|of|than|per|via|through|plus|like"
+    r"|such|due|given|he|she|his|her|their|its|unneeded)\b"
 )
-_STARTS = re.compile(r"(please |also )?(no|never|always|do not|must|nobody|nothing|avoid|(at )?(least|most) \S*[#\d])\b")
+"""What only goes on the piece before it."""
+_STARTS = re.compile(
+    r"(please |also )?(no|never|always|do not|must|nobody|nothing|avoid|(at )?(least|most) \S*[#\d])\b"
+)
 _RULING = re.compile(r"\b(instead_of|before|forbidden|mandatory|only|least|most|confidential|without)\b")
 _LACKS = re.compile(r"without (any )?\w+")
 _TIMES = re.compile(r"\b(on|at|during|when|if|while|until|unless)\b")
@@ -59,7 +70,11 @@ class Members(NamedTuple):
 def members(told: str, *, is_ruled: bool = False) -> Members:
     """The rules that a normalised sentence enumerates; none: it is one rule, or they do not stand by themselves."""
     none = Members((), is_ruled)
-    if len(told) > _LONGEST or ("," not in told and ";" not in told and " and " not in told) or is_withdrawal(told):
+    if (
+        len(told) > _LONGEST
+        or ("," not in told and ";" not in told and " and " not in told)
+        or is_withdrawal(told)
+    ):
         return none
     lead, body = "", told
     if (led := _LED.match(_HIDDEN.sub(_blank, told))) is not None:
@@ -88,17 +103,19 @@ def _pieces(body: str, *, is_ruled: bool) -> list[str]:
     found: list[str] = []
     start, mark = 0, ""
     has_list = False
-    for end, after, its in [*((one.start(), one.end(), one[0]) for one in _BREAK.finditer(masked)), (len(body), len(body), "")]:
+    breaks = [(one.start(), one.end(), one[0]) for one in _BREAK.finditer(masked)]
+    for end, after, its in [*breaks, (len(body), len(body), "")]:
         piece = body[start:end].strip()
         if _TAKES_UP.match(piece):
             return []
-        if not found or not piece:
+        is_joined = mark == " and "
+        if not found:
             found.append(piece)
-        elif mark == " and " and _is_next(found[-1], piece, is_ruled=is_ruled, has_list=has_list):
+        elif (is_joined and _is_next(found[-1], piece, is_ruled=is_ruled, has_list=has_list)) or (
+            not is_joined and _stands(piece, is_ruled=is_ruled) and _stands(found[-1], is_ruled=is_ruled)
+        ):
             found.append(piece)
-        elif mark != " and " and _stands(piece, is_ruled=is_ruled) and _stands(found[-1], is_ruled=is_ruled):
-            found.append(piece)
-            has_list = True
+            has_list = has_list or not is_joined
         else:
             found[-1] = f"{found[-1]}{mark}{piece}"
         start, mark = after, its
@@ -137,7 +154,7 @@ def _stands(piece: str, *, is_ruled: bool) -> bool:
     """Whether a piece is a rule by itself."""
     if is_ruled and _LACKS.fullmatch(_plain(piece)):
         return True
-    if _GOES_ON.match(piece) or _GOES_ON.match(_plain(piece)) and not _STARTS.match(_plain(piece)):
+    if _GOES_ON.match(piece) or (_GOES_ON.match(_plain(piece)) and not _STARTS.match(_plain(piece))):
         return False
     count = len(piece.split())
     if _TAKEN_UP.search(piece) or all(word == "," or is_function(word) for word in tokens(piece)):
