@@ -30,7 +30,8 @@ _TIME = re.compile(r"\b(before|until|after|once|followed by|precedes?)\b")
 _WAITS = re.compile(
     r"\b(wait(s|ing)?|holds?|holding|held|pause[sd]?|delay(s|ed)?|defer(s|red)?|park(ed)?|suspend(ed)?)\b"
 )
-_ONLY_IF = re.compile(r"(.*\bonly\b.*?)\b(?:if|when|where)\b ([^,]+)")
+_ONLY = re.compile(r"\bonly\b")
+_IF = re.compile(r"\b(?:if|when|where)\b ([^,]+)")
 _GATE = re.compile(r"\b(without|unless)\b")
 _NEEDS = re.compile(r"(?<!un)\b(?:needs?|requires?|waits? (?:for|on)|depends? on|hinges? on|is subject to)\b")
 _IS_SUBJECT = re.compile(
@@ -66,7 +67,7 @@ _IS_INTO = re.compile(
     r"(?:in)?to (.+)"
 )
 _MATTERS = re.compile(
-    r"(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)"
+    r"^(.+?) (?:matters?|counts?|weighs?|is|are) (more|less)(?: important| valuable| urgent)? than (.+)"
 )
 _ELSE = re.compile(r"\b(?:otherwise|else|failing that|if not)\b")
 _OTHERWISE = re.compile(
@@ -167,8 +168,10 @@ def _orders(text: str) -> Iterable[tuple[str, str]]:
                 yield right, left
         elif not is_refused or is_only:
             yield right, left
-    for found in _ONLY_IF.finditer(text):
-        yield found[2], found[1]
+    only = _ONLY.search(text)
+    case = _IF.search(text, only.end()) if only is not None else None
+    if case is not None:
+        yield case[1], text[: case.start()]
     for gate in _GATE.finditer(text):
         left, right = text[: gate.start()], text[gate.end() :].partition(",")[0]
         if things(left) and sign_of(left)[0] < 0:
