@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ledger.constraints.agreeing import agrees
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import covers, idea, near, opposites, weight
+from ledger.constraints.lexicon import covers, idea, near, opposites, others_of_kind, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.narrowing import is_narrower, restricting
 from ledger.constraints.opposing import is_loosened, is_softened, is_spared, lets_itself_out, opposes
@@ -31,6 +31,7 @@ _STATED = 0.5
 _HEAVY = 0.8
 _LEAST_OF_PART = 0.4
 _OTHER_DEED = 0.25
+_OF_ANOTHER = 0.4
 _MANY_PARTS = 0.03
 _MOST_PARTS = 10
 _AGREES = 0.04
@@ -166,7 +167,21 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
             len(rest) < 2 or not rest <= matched.keys()
         ):
             said_share -= _OTHER_DEED
+    if not _ANYTHING.search(said.text) and _names_another(rule, there, matched):
+        said_share = min(said_share, _OF_ANOTHER)
     return Match(said_share, terms, matched, frozenset(flips), parts)
+
+
+def _names_another(rule: Wanted, there: dict[str, Term], matched: dict[str, Term]) -> bool:
+    """Whether it names another thing of the kind where the rule's own is missing: Rust for Python, a receipt for an
+    invoice.
+    """
+    known = {term.idea for term in matched.values()} | rule.ideas.keys()
+    return any(
+        others_of_kind(one).isdisjoint(rule.ideas) and (others_of_kind(one) & there.keys()) - known
+        for one, heavy in rule.ideas.items()
+        if one not in matched and heavy >= _HEAVY
+    )
 
 
 def _amount(rule: Wanted, one: str, terms: tuple[Term, ...]) -> Term:

@@ -117,6 +117,21 @@ def covers(some: Iterable[str], one: str) -> bool:
     return any(name == "action" or one in _COVERED.get(name, ()) for name in some)
 
 
+@cache
+def _kinds() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for words in _lines("kinds"):
+        some = {idea(word) for word in words}
+        for one in some:
+            found.setdefault(one, set()).update(some - {one})
+    return {word: frozenset(some) for word, some in found.items()}
+
+
+def others_of_kind(one: str) -> frozenset[str]:
+    """Ideas of other things of the same kind, which never stand for it."""
+    return _kinds().get(one, frozenset())
+
+
 _PAIRS = [(idea(one), idea(other)) for one, other in _lines("opposite")]
 
 
