@@ -40,7 +40,8 @@ def _lacks(rule: Wanted, found: Match) -> frozenset[str]:
 
 def _agrees(rule: Wanted, said: Clause, found: Match, lacks: frozenset[str]) -> bool:
     """`lacks`: of these it says by itself that they must not be there."""
-    turn = _turn(rule, said, found, {mark for one in lacks for mark in found.matched[one].marks})
+    undone = _undone(rule, said, found)
+    turn = _turn(rule, said, found, undone | {mark for one in lacks for mark in found.matched[one].marks})
     amounts = {} if rule.has_both else _amount_turns(rule, said, found)
     by_idea: dict[str, set[int]] = {}
     for term in found.terms:
@@ -67,7 +68,7 @@ def _agrees(rule: Wanted, said: Clause, found: Match, lacks: frozenset[str]) -> 
         if not sign or not its:
             continue
         flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
-        turns = turn * _turn_of_part(rule, said, found, one) * _turn_of_amounts(rule, amounts, one)
+        turns = turn * _turn_of_part(rule, said, found, one, undone) * _turn_of_amounts(rule, amounts, one)
         agree = 1 if one in lacks or sign * flip * turns in its else -1
         if agree < 0 and one in rule.deeds and its_term.idea == one:
             return False
@@ -149,12 +150,28 @@ def _turn(rule: Wanted, said: Clause, found: Match, without: set[int]) -> int:
     return turn
 
 
-def _turn_of_part(rule: Wanted, said: Clause, found: Match, one: str) -> int:
+def _undone(rule: Wanted, said: Clause, found: Match) -> set[int]:
+    """Marks that turn only words for the opposite of what the rule demands: `without decimals` for `whole numbers`."""
+    own = {
+        mark
+        for one in found.flips
+        for mark in found.matched[one].marks
+        if rule.signs[one] > 0
+        and len(found.matched[one].marks) == 1
+        and not opposites(one) & rule.ideas.keys()
+    }
+    wide = {mark for one, term in found.matched.items() if one not in found.flips for mark in term.marks}
+    return {mark for mark in own - wide if said.marks[mark] < 0}
+
+
+def _turn_of_part(rule: Wanted, said: Clause, found: Match, one: str, undone: set[int]) -> int:
     """What words that say the opposite do to the sign of a word: those of its own part, and those of a condition."""
     turn = 1
     term = found.matched[one]
     for flipped in found.flips:
         other = found.matched[flipped]
+        if undone.intersection(other.marks):
+            continue
         is_near = other.segment == term.segment or any(
             said.parts[at].is_condition for at in (other.segment, term.segment)
         )

@@ -38,7 +38,7 @@ _COMES_SECOND = re.compile(
     r"^(and )?(only )?(then|afterwards|later|after that|subsequently)\b|\b(afterwards|later|after that)$"
 )
 _ONLY_AFTER = frozenset("after once if when with".split())
-_BEFORE_NO = frozenset("with has have contain contains".split())
+_BEFORE_NO = frozenset("with has have had contain contains assume assumes assuming".split())
 _COMPARED = {"excess": -1, "least": -1, "most": 1}
 _SAYS_NOTHING = frozenset(("unneeded", "excess", "only", ","))
 _NOT_TURNED = frozenset("unit unite under until unless union unique universal universe uniform".split())

@@ -86,6 +86,7 @@ def is_transposed(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
         and not any(first in names and second in names for names in rule.lists)
         and rule.signs[first] == rule.signs[second]
         and _is_passive(rule.whole) == _is_passive(said)
+        and not any(said.words[matched[one].place].endswith("ed") for one in asked[moved[0] + 1 : moved[1]])
     )
 
 

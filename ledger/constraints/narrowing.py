@@ -198,6 +198,9 @@ def _is_said_too(rule: Wanted, said: Clause, term: Term, places: set[int]) -> bo
         (after in _LISTED and term.place + 2 in places) or (before in _LISTED and term.place - 2 in places)
     ):
         return True
+    is_object = term.place - 1 in places and is_deed(idea(words[term.place - 1])) and not term.is_condition
+    if is_object and -1 in rule.signs.values() and _names_other(rule, said):
+        return True
     is_of_thing = term.place + 1 in places and not is_deed(idea(after[0]))
     return term.sign < 0 and is_of_thing and not term.is_condition and _names_other(rule, said)
 

@@ -18,6 +18,7 @@ from ledger.constraints.signals import (
     is_permit,
     is_rule,
     is_statement,
+    orders,
     tokens,
 )
 
@@ -30,13 +31,14 @@ _AND_VERB = re.compile(r"\band (\w+)\b")
 _ONE_MORE = re.compile(r"(the |a )?\w+s?\b$")
 _LETS_OUT = re.compile(r"(except|unless|without|until)\b")
 _OF_WHOM = re.compile(r"(who|which)\b")
-_BEFORE_NO = frozenset("with has have contain contains says is".split())
+_BEFORE_NO = frozenset("with has have had contain contains says is assume assumes assuming".split())
 _ALWAYS_MAIN = frozenset("forbidden prohibited refused banned".split())
 _IN_CLAUSE = frozenset("not never nothing none cannot".split())
 _RELEASES = frozenset(("unneeded", "skip"))
 _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful mindful refrain".split())
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
+_FEWEST = 3
 _INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
 _IN_LABEL = (
     r"(?!(?:no|not|never|only|nothing|nobody|must|if|when|is|are|first|instructions?|rules?|requests?|policy|preferences?"
@@ -155,7 +157,10 @@ def _texts(plain: str) -> list[str]:
 def _cut_and(found: re.Match[str]) -> str:
     """`A must be B and C is D` are two; `A and B must be C` is one."""
     before = re.split(r"[;:,] ", found.string[: found.start()])[-1]
-    return "; " if is_finite(before) and not begins_condition(before) else found[0]
+    words = before.split()
+    is_order = orders(before) and len(words) >= _FEWEST and not words[1].endswith("s")
+    is_whole = is_finite(before) or is_order
+    return "; " if is_whole and not begins_condition(before) else found[0]
 
 
 def _by_verb(text: str) -> list[str]:

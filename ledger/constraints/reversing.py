@@ -7,7 +7,7 @@ anything from what a sentence leaves out.
 import re
 
 from ledger.constraints.clauses import Clause
-from ledger.constraints.lexicon import near, weight
+from ledger.constraints.lexicon import is_deed, near, weight
 from ledger.constraints.parts import sign_of
 from ledger.constraints.relations import ANY, Relation, doings, groups, relations, shared, things
 from ledger.constraints.wanted import Wanted
@@ -60,6 +60,8 @@ def is_set_apart(rule: Clause, said: Clause) -> bool:
     """
     asked, refused = _sides(rule)
     told, its_refused = _sides(said)
+    things_refused = frozenset(one for one in refused if not is_deed(one))
+    refused = things_refused or refused  # `commits go to a branch, main gets none`: the deed is in both
     return (
         bool(shared(asked, told) and shared(refused, its_refused))
         and not shared(asked, its_refused)

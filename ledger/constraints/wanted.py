@@ -18,6 +18,7 @@ _LIST = re.compile(
     r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all |other |similar )*(\w[\w-]*)"
 )
 _DETERMINED = frozenset("every each all any a an the your our its their this these".split())
+_WHO_DOES = frozenset(("i", "you", "we"))
 _GOES_ON = frozenset("to and or not never , nor then".split())
 _ANY = re.compile(r"\b(?:any|all|every|each) (\w+)")
 _REFUSED = 0.35
@@ -88,6 +89,8 @@ def wanted(text: str) -> Wanted:
         part = whole.parts[term.segment]
         if part.sign < 0 and part.is_elliptic:
             heavy *= _REFUSED
+        elif _is_aside(whole, term):
+            heavy *= _REFUSED
         elif term.is_condition:
             heavy *= _EVEN if _AT_ALL.match(part.text) else _ON_CONDITION
             if _LETS_OUT.search(part.text):
@@ -112,6 +115,19 @@ def wanted(text: str) -> Wanted:
         frozenset(_any_of(whole, lists)),
         lists,
         {one: frozenset(term.segment for term in whole.terms if term.idea == one) for one in ideas},
+    )
+
+
+def _is_aside(whole: Clause, term: Term) -> bool:
+    """Whether it only says which, in a clause without a word that begins it: `every report you write`."""
+    before = whole.words[max(0, term.place - 2) : term.place]
+    return (
+        len(before) == 2
+        and before[1] in _WHO_DOES
+        and before[0].isalpha()
+        and not is_function(before[0])
+        and is_deed(term.idea)
+        and idea(before[0]) in {one.idea for one in whole.terms if not is_deed(one.idea)}
     )
 
 
