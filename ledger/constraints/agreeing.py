@@ -11,6 +11,7 @@ from ledger.constraints.signals import has_exception, is_only
 from ledger.constraints.wanted import Wanted
 
 _CONTEXT = 0.25
+_HEAVY = 0.8
 
 
 def agrees(rule: Wanted, said: Clause, found: Match) -> bool:
@@ -160,7 +161,12 @@ def _undone(rule: Wanted, said: Clause, found: Match) -> set[int]:
         and len(found.matched[one].marks) == 1
         and not opposites(one) & rule.ideas.keys()
     }
-    wide = {mark for one, term in found.matched.items() if one not in found.flips for mark in term.marks}
+    wide = {
+        mark
+        for one, term in found.matched.items()
+        if one not in found.flips and rule.ideas[one] >= _HEAVY
+        for mark in term.marks
+    }
     return {mark for mark in own - wide if said.marks[mark] < 0}
 
 

@@ -44,7 +44,7 @@ HARMLESS = frozenset(
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
         " bot due language version fit apiece interval frequency additional extra further"
         " style tone design scope focus approach method wording layout convention alone sole exist everywhere"
-        " plain ordinary come"
+        " plain ordinary come assume presume suppose"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -192,6 +192,8 @@ def _is_said_too(rule: Wanted, said: Clause, term: Term, places: set[int]) -> bo
     words = said.words
     if len(term.idea) >= _SHORTEST and any(one.startswith(term.idea) for one in rule.ideas):
         return True
+    if words[max(0, term.place - 2)].startswith("#percent") and words[term.place - 1] == "of":
+        return True  # `2 percent of requests`: of what it is a share
     after, before = words[term.place + 1 : term.place + 2], words[max(0, term.place - 1) : term.place]
     is_general = _ANYTHING.search(rule.whole.text) is not None
     if not is_general and (
