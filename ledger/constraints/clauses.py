@@ -24,7 +24,10 @@ _REMARK = re.compile(
     r"\b(not?|none|n/a|though|although|already|done|see|yet|so far|since|because|was|were)\b"
 )
 _NONE_OF = re.compile(r"no (?!exception|matter)[\w-]+(?: [\w-]+)?(?:, no [\w-]+(?: [\w-]+)?)*")
-_SAYS_MORE = re.compile(r"\b(?:is|are) (?:forbidden|out|prohibited|banned|allowed|permitted)\b")
+_SAYS_MORE = re.compile(
+    r"\b(?:is|are) (?:forbidden|out|prohibited|banned|allowed|permitted)\b"
+    r"|\bnot (?:wanted|allowed|permitted|acceptable|welcome|to be used)$"
+)
 _IS_OUT = re.compile(r"^((?!is |are )[\w' -]+?(?<! are)(?<! is)) out$")
 _OF_ALL = re.compile(r"\w{2,}ed")
 _WITHOUT = re.compile(r"\b(?:without|no) [\w' -]*$")

@@ -18,6 +18,7 @@ _SAME = re.compile(r"\b(same|identical)\b")
 _OWN = re.compile(r"\b(its|their|his|her) own\b")
 _SHARED = re.compile(r"\b(the same|shares?|shared|in common|a common|a single)\b")
 _DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
+_WHERE = frozenset("in on for of at to from with by".split())
 _TAKEN_UP = re.compile(r"\b(?:it|them|that|they)$")
 _FIRST = re.compile(r"\bfirst\b")
 _THEN = re.compile(r"\b(then|afterwards?|later|next|second|secondly|finally|subsequently)\b")
@@ -174,6 +175,7 @@ def is_demanded(rule: Wanted, said: Clause) -> bool:
         for term in rule.whole.terms
         if rule.whole.parts[term.segment].is_elliptic and rule.whole.parts[term.segment].sign < 0
     }
+    aside -= {term.idea for term in rule.whole.terms if _is_where(rule.whole, term)}
     aside -= {term.idea for term in rule.whole.terms if not rule.whole.parts[term.segment].is_elliptic}
     return any(
         term.idea in aside
@@ -184,6 +186,12 @@ def is_demanded(rule: Wanted, said: Clause) -> bool:
         and rule.ideas[term.idea] >= _NAMED
         for term in said.terms
     )
+
+
+def _is_where(said: Clause, term: Term) -> bool:
+    """Whether it only says where what stands before it in its part holds: `not in miles in the reports`."""
+    first = min(other.place for other in said.terms if other.segment == term.segment)
+    return any(word in _WHERE for word in said.words[first + 1 : term.place])
 
 
 def is_in_other_order(rule: Wanted, said: Clause) -> bool:

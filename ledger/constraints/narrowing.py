@@ -44,7 +44,7 @@ HARMLESS = frozenset(
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
         " bot due language version fit apiece interval frequency additional extra further"
         " style tone design scope focus approach method wording layout convention alone sole exist everywhere"
-        " plain ordinary come assume presume suppose"
+        " plain ordinary come assume presume suppose switch turn"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )
@@ -70,6 +70,7 @@ _MEASURES = {
 }
 """Words that only say what an amount measures."""
 
+_GATES = frozenset("unless until before once without".split())
 _LISTED = (("or",), ("and",), ("nor",))
 _SHORTEST = 4
 _OF_ME = re.compile(r"\b(me|my|mine|i|we|us|our|ours)\b")
@@ -214,9 +215,16 @@ def _names_other(rule: Wanted, said: Clause) -> bool:
 
 
 def _is_giver(said: Clause, term: Term) -> bool:
-    """Whether it says only whose approval it is: `the patient's written consent`."""
-    after = said.words[term.place + 1 : term.place + 3]
-    return said.words[term.place].endswith("'s") and any(idea(word) == _APPROVAL for word in after)
+    """Whether it says only whose approval it is: `the patient's written consent`, `unless the team lead approved`."""
+    words = said.words
+    for at in range(term.place, min(term.place + 3, len(words))):
+        if words[at].endswith("'s"):
+            return any(idea(word) == _APPROVAL for word in words[at + 1 : at + 3])
+        if at + 1 < len(words) and idea(words[at + 1]) == _APPROVAL:
+            return any(word in _GATES for word in words[max(0, term.place - 3) : term.place])
+        if is_function(words[at]):
+            return False
+    return False
 
 
 def _is_other_matter(said: Clause, term: Term, matched: dict[str, Term]) -> bool:

@@ -135,7 +135,13 @@ def _texts(plain: str) -> list[str]:
                 continue
         if found and _ASIDE.fullmatch(text) and (between in ("but", "and") or between == ","):
             aside = text
-        elif found and is_open and between != ";" and not text.startswith("instead_of"):
+        elif (
+            found
+            and is_open
+            and between != ";"
+            and not text.startswith("instead_of")
+            and not (between == "," and text.startswith("not "))
+        ):
             found[-1] = f"{found[-1]} {text}"
         elif (
             found

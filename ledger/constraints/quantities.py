@@ -59,6 +59,7 @@ _SINGLE = re.compile(
     r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )"
     r"(?:one|a single)\b(?! (?:hundred|thousand|million|billion|and a half))"
 )
+_LENGTH = re.compile(r"\b(?:one|a single) (?=(?:page|line|sentence|paragraph|slide|sheet|screen)\b)")
 _ONE_OF = re.compile(
     r"\bone ([a-z-]+(?: (?:an?|per|each|every) (?:day|week|month|year|hour))?) (at (?:the )?(?:very )?(?:most|least)|max(?:imum)?|or (?:less|fewer|more))\b"
 )
@@ -86,6 +87,7 @@ def counted(text: str) -> str:
     text = _AND_HALF.sub(lambda found: f"{_SMALL[found[1] or 'one']}.5 {found[2] or found[3]}s", text)
     for name, amount in _NAMED.items():
         text = text.replace(name, amount)
+    text = _LENGTH.sub("1 ", text)
     text = _SINGLE.sub(lambda found: f"{found[1]}1", text)
     text = _ONE_OF.sub(r"1 \1 \2", text)
     text = _DAYTIME.sub(lambda found: f"{found[1]} {'am' if found[2] == 'in the morning' else 'pm'}", text)

@@ -127,7 +127,6 @@ def _is_aside(whole: Clause, term: Term) -> bool:
         and before[0].isalpha()
         and not is_function(before[0])
         and is_deed(term.idea)
-        and idea(before[0]) in {one.idea for one in whole.terms if not is_deed(one.idea)}
     )
 
 
