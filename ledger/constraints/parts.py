@@ -140,7 +140,7 @@ def _texts(plain: str) -> list[str]:
             and is_open
             and between != ";"
             and not text.startswith("instead_of")
-            and not (between == "," and text.startswith("not "))
+            and not (between == "," and text.startswith(("not ", "no ")))
         ):
             found[-1] = f"{found[-1]} {text}"
         elif (
