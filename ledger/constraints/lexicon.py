@@ -1,7 +1,7 @@
 """Words that say the same in rules on agents, are close, or say the opposite; turns of phrase. Data: TOML files.
 
-`rule_words.toml` has the words of rules, `rule_phrases.toml` the turns of phrase, `words_*.toml` words of everyday English
-that are close to them: what a summary may say in their place.
+`rule_words.toml` has the words of rules, `rule_phrases.toml` the turns of phrase, `words_*.toml` words of everyday
+English that are close to them: what a summary may say in their place.
 """
 
 import re

@@ -9,8 +9,10 @@ _BETWEEN = (
     r"|is|are|was|were|right|straight)\b)[\w'-]+){0,3}?)"
 )
 """What may stand between a verb and its particle: no other clause, nothing with a small word of its own."""
+_END = r"\b(?!(?: [\w'-]+){0,6} than\b)"
+"""After what ends one: `make larger than` compares."""
 _NOT_UP_TO = r"\b(?! to\b)"
-"""What must follow `up`: `use up to four` is no `use up`."""
+"""After `up`: `use up to four` is no `use up`."""
 _DOUBLED = re.compile(r"(?:^|[^aeiou])[aeiou][bdgmnprt]$")
 _ON_ITS_LAST = frozenset("occur refer prefer defer permit omit submit commit admit control begin".split())
 
@@ -26,7 +28,7 @@ class PhrasalVerbs:
             verb, *rest = some.split()
             forms = dict(_forms(verb, irregular))
             targets = {kind: form for form, kind in _forms(target.strip(), irregular)}
-            end = _NOT_UP_TO if rest[-1] == "up" else r"\b"
+            end = _NOT_UP_TO if rest[-1] == "up" else _END
             pattern = re.compile(rf"\b({'|'.join(sorted(forms))})\b{_BETWEEN} {' '.join(rest)}{end}")
             puts = {form: targets.get(kind, target.strip()) for form, kind in forms.items()}
             self._by_last.setdefault(rest[-1], []).append(_Verb(pattern, puts))

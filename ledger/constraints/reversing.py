@@ -163,6 +163,6 @@ def _objects(said: Clause) -> dict[str, frozenset[str]]:
     """What follows each of its deeds that it orders."""
     return {
         deed: next((some for word in to.split() if (some := things(word))), frozenset())
-        for deed, by, to in doings(said.text)
+        for deed, by, to in doings(_WHEN.sub(" ", said.text))
         if things(by, least=ANY) == _AGENT
     }
