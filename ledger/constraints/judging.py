@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ledger.constraints.agreeing import agrees
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import covers, idea, near, opposites, others_of_kind, weight
+from ledger.constraints.lexicon import covers, idea, near_in_order, opposites, others_of_kind, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.narrowing import is_narrower, restricting
 from ledger.constraints.opposing import is_loosened, is_softened, is_spared, lets_itself_out, opposes
@@ -146,7 +146,7 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
             found = there[turned[0]]
             flips.add(one)
         if found is None:
-            found = next((there[other] for other in sorted(near(one)) if other in there), None)
+            found = next((there[other] for other in near_in_order(one) if other in there), None)
             share = _NEAR
         if found is not None:
             matched[one] = found

@@ -35,6 +35,11 @@ _OF_WORD: dict[str, list[int]] = {}
 for _at, _words in enumerate(_NEEDED):
     for _word in _words:
         _OF_WORD.setdefault(_word, []).append(_at)
+_FEWEST = 3
+_OF_BEGIN: dict[str, list[str]] = {}
+for _word in _OF_WORD:
+    _OF_BEGIN.setdefault(_word[:_FEWEST], []).append(_word)
+"""These words by their first letters, none of them being shorter."""
 
 SIGNS: dict[str, str] = {name: "|".join(some) for name, some in _READ["signs"].items()}
 """By what a sentence is known: name of the sign -> regular expression."""
@@ -107,6 +112,12 @@ def _near() -> dict[str, frozenset[str]]:
 def near(one: str) -> frozenset[str]:
     """Ideas that may stand for an idea."""
     return _near().get(one, frozenset())
+
+
+@cache
+def near_in_order(one: str) -> tuple[str, ...]:
+    """Ideas that may stand for an idea, always in the same order."""
+    return tuple(sorted(near(one)))
 
 
 _COVERED = {names[0]: frozenset(map(idea, names[1:])) for names in _lines("covers")}
@@ -196,9 +207,10 @@ def rephrased(text: str) -> str:
 def _phrases_in(text: str) -> list[int]:
     """The numbers of the turns of phrase that a text may have, in order."""
     found = set(_ALWAYS)
-    for word, some in _OF_WORD.items():
-        if word in text:
-            found.update(some)
+    for begin in {text[at : at + _FEWEST] for at in range(len(text) - _FEWEST + 1)} & _OF_BEGIN.keys():
+        for word in _OF_BEGIN[begin]:
+            if word in text:
+                found.update(_OF_WORD[word])
     return sorted(found)
 
 

@@ -20,20 +20,20 @@ _MARKS = str.maketrans(
     }
 )  # fmt: skip
 _CONTRACTED = tuple(
-    (re.compile(pattern), put)
-    for pattern, put in (
-        (r"\bcan't\b|\bcan not\b", "cannot"),
-        (r"\bwon't\b", "will not"),
-        (r"n't\b", " not"),
-        (r"\b(\w+)'re\b", r"\1 are"),
-        (r"\b(\w+)'ll\b", r"\1 will"),
-        (r"\$ ?(\d[\d.,]{0,20}\d|\d)", r"\1 dollar"),
-        (r"€ ?(\d[\d.,]{0,20}\d|\d)|(?<![\d.,])(\d[\d.,]{0,20}) ?€", r"\1\2 eur"),
-        (r"\b(\d[\d.,]{0,20}) ?(usd|us dollars?)\b", r"\1 dollar"),
-        (r"\beuros?\b", "eur"),
-        (r"(?<=\d),(?=\d{3}\b)", ""),
-        (r"(?<=\d) ?%", " percent"),
-        (r"【[^】]{0,40}】", " "),
+    (needed, re.compile(pattern), put)
+    for needed, pattern, put in (
+        ("can", r"\bcan't\b|\bcan not\b", "cannot"),
+        ("won't", r"\bwon't\b", "will not"),
+        ("n't", r"n't\b", " not"),
+        ("'re", r"\b(\w+)'re\b", r"\1 are"),
+        ("'ll", r"\b(\w+)'ll\b", r"\1 will"),
+        ("$", r"\$ ?(\d[\d.,]{0,20}\d|\d)", r"\1 dollar"),
+        ("€", r"€ ?(\d[\d.,]{0,20}\d|\d)|(?<![\d.,])(\d[\d.,]{0,20}) ?€", r"\1\2 eur"),
+        ("us", r"\b(\d[\d.,]{0,20}) ?(usd|us dollars?)\b", r"\1 dollar"),
+        ("euro", r"\beuros?\b", "eur"),
+        (",", r"(?<=\d),(?=\d{3}\b)", ""),
+        ("%", r"(?<=\d) ?%", " percent"),
+        ("【", r"【[^】]{0,40}】", " "),
     )
 )
 _BULLET = re.compile(r"^[\s>|]*(?:(?:[-*+•\u2013]|\(?\d{1,2}[.)]|[a-z]\))\s+)?(?:\[[ xX]\]\s+)?")
@@ -77,8 +77,8 @@ class Sentence(NamedTuple):
 def normal(text: str) -> str:
     """A text in small letters, without marks of layout, contractions and signs written out."""
     text = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_MARKS).lower()
-    for pattern, put in _CONTRACTED:
-        if pattern.search(text) is not None:
+    for needed, pattern, put in _CONTRACTED:
+        if needed in text:
             text = pattern.sub(put, text)
     return _SPACES.sub(" ", text).strip()
 
