@@ -30,6 +30,7 @@ _SAYS_MORE = re.compile(
 )
 _IS_OUT = re.compile(r"^((?!is |are )[\w' -]+?(?<! are)(?<! is)) out$")
 _OF_ALL = re.compile(r"\w{2,}ed")
+_FOR_ALL = re.compile(r"\b(?:throughout|instead|everywhere|always)$")
 _WITHOUT = re.compile(r"\b(?:without|no) [\w' -]*$")
 _APART = re.compile(r"\(([^()]*)\)")
 _ENDS = frozenset("before after when if while so because unless until once".split())
@@ -177,8 +178,11 @@ def _apart(found: re.Match[str]) -> str:
     if _NONE_OF.fullmatch(inner):
         return f" without {inner.removeprefix('no ').replace(', no ', ' or ')} "
     inner = _IS_OUT.sub(r"\1 are out", inner)
-    if _OF_ALL.fullmatch(inner) and _WITHOUT.search(found.string[: found.start()]):
-        return f" ; must be {inner} "
+    if _WITHOUT.search(found.string[: found.start()]):
+        if _OF_ALL.fullmatch(inner):
+            return f" ; must be {inner} "
+        if _FOR_ALL.search(inner):
+            return f" ; {inner} "
     if _SAYS_MORE.search(inner):
         return f" ; {inner} "
     is_remark = _REMARK.search(inner) is not None and not signals.has_exception(inner)

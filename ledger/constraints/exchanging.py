@@ -79,6 +79,11 @@ def is_transposed(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
     if len(moved) != 2 or moved[1] - moved[0] < 2:
         return False
     first, second = asked[moved[0]], asked[moved[1]]
+    between = asked[moved[0] : moved[1] + 1]
+    if any(
+        sum(term.idea == one for term in side.terms) > 1 for one in between for side in (rule.whole, said)
+    ):
+        return False
     is_doing = _is_done(rule.whole, first)
     return (
         is_doing == _is_done(rule.whole, second)

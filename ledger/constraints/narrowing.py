@@ -44,7 +44,7 @@ HARMLESS = frozenset(
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
         " bot due language version fit apiece interval frequency additional extra further"
         " style tone design scope focus approach method wording layout convention alone sole exist everywhere"
-        " plain ordinary come assume presume suppose switch turn"
+        " plain ordinary come assume presume suppose switch turn punctuation typography"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
 )

@@ -39,6 +39,7 @@ _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful m
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
 _FEWEST = 3
+_OPENS = IF | {"unless"}
 _INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
 _IN_LABEL = (
     r"(?!(?:no|not|never|only|nothing|nobody|must|if|when|is|are|first|instructions?|rules?|requests?|policy|preferences?"
@@ -199,13 +200,13 @@ def sign_of(text: str) -> tuple[int, bool]:
     is_released = False
     for number, word in enumerate(words):
         opener = "" if since is None else words[since]
-        if word in WHO or word in IF or word in ("even", "though"):
-            since = number if number > 0 or word in IF else None
+        if word in WHO or word in _OPENS or word in ("even", "though"):
+            since = number if number > 0 or word in _OPENS else None
         elif opener in WHO and _ends_clause(words, since or 0, number):
             since = None
             if word == "cannot":
                 sign, has_own = -sign, True
-        elif opener in IF and word != "never":
+        elif opener in _OPENS and word != "never":
             continue
         elif word == "no":
             if (number == 0 or words[number - 1] not in _BEFORE_NO) and not opener:

@@ -59,9 +59,10 @@ _SINGLE = re.compile(
     r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )"
     r"(?:one|a single)\b(?! (?:hundred|thousand|million|billion|and a half))"
 )
-_LENGTH = re.compile(r"\b(?:one|a single) (?=(?:page|line|sentence|paragraph|slide|sheet|screen)\b)")
+_LENGTH = re.compile(r"\b(?:one[ -]|a single )(?=(?:page|line|sentence|paragraph|slide|sheet|screen)\b)")
 _ONE_OF = re.compile(
-    r"\bone ([a-z-]+(?: (?:an?|per|each|every) (?:day|week|month|year|hour))?) (at (?:the )?(?:very )?(?:most|least)|max(?:imum)?|or (?:less|fewer|more))\b"
+    r"\bone ([a-z-]+(?: (?:an?|per|each|every) (?:day|week|month|year|hour))?) "
+    r"(at (?:the )?(?:very )?(?:most|least)|max(?:imum)?|or (?:less|fewer|more))\b"
 )
 _DAYTIME = re.compile(r"\b(\d{1,2}(?::\d\d)?)(?: o'clock)? (in the (?:morning|afternoon|evening)|at night)\b")
 _BELOW_ZERO = re.compile(r"(?<![\w.])(?:minus |-)(?=\d+ ?(?:°|degrees?\b))")

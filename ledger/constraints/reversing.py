@@ -55,7 +55,7 @@ def is_set_alike(rule: Clause, said: Clause, *kinds: str) -> bool:
 
 
 def is_set_apart(rule: Clause, said: Clause) -> bool:
-    """Whether it demands what the rule demands and refuses what it refuses, each in a piece of its own, in whatever order:
+    """Whether it demands what the rule demands and refuses what it refuses, each in a piece of its own:
     `no classes, functions throughout` for `functions instead of classes`.
     """
     asked, refused = _sides(rule)

@@ -25,6 +25,7 @@ _INCLUDED = re.compile(r"((?:[\w'-]+ ){1,3})(?:included|inclusive)\b")
 _EXCEPTED = re.compile(r"((?:[\w'-]+ ){1,4})(?:excepted|excluded|aside)\b")
 _ONLY = re.compile(rf"\bonly (?:for |to |by |in |on |at |with |from |the |an? )*{_WORDS}{_END}")
 _ONLY_LAST = re.compile(r"\b(?:by|for|to|in|on|at|with|from) ((?:[\w'-]+ ){1,3})only\b")
+_ONLY_END = re.compile(r"((?:[\w'-]+ ){1,4})only(?=[.,;]|$)")
 _THE_ONE = re.compile(
     r"((?:[\w'-]+ ){1,3})(?:is|are) the (?:one|ones|only|sole)(?: one| \w+)?s? (?:(?:in|on|at|for|to|with|by) )?"
     r"(?:who|which|that|when|where|whom|allowed|permitted|to)\b"
@@ -134,7 +135,7 @@ def _lets(said: Clause) -> list[Let]:
             found += [Let(things(one[1], least=ANY), not is_open) for one in pattern.finditer(statement)]
         for piece in statement.split(","):
             is_open = sign_of(piece)[0] > 0
-            for pattern in (_ONLY, _ONLY_LAST, _THE_ONE):
+            for pattern in (_ONLY, _ONLY_LAST, _ONLY_END, _THE_ONE):
                 found += [Let(things(one[1], least=ANY), is_open) for one in pattern.finditer(piece)]
     return found
 

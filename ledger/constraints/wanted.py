@@ -87,9 +87,7 @@ def wanted(text: str) -> Wanted:
     for term in whole.terms:
         heavy = weight(term.idea)
         part = whole.parts[term.segment]
-        if part.sign < 0 and part.is_elliptic:
-            heavy *= _REFUSED
-        elif _is_aside(whole, term):
+        if (part.sign < 0 and part.is_elliptic) or _is_aside(whole, term):
             heavy *= _REFUSED
         elif term.is_condition:
             heavy *= _EVEN if _AT_ALL.match(part.text) else _ON_CONDITION
