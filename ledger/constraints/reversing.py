@@ -16,6 +16,8 @@ _LEAST = 0.8
 _AGENT = frozenset(("@agent",))
 _WHEN = re.compile(r"\b(?:if|when|whenever) [^,;:.]+")
 _PIECE = re.compile(r"[;:,()]|\b(?:and|but)\b|\s-\s|(?=\binstead_of\b)|(?<=\w )(?=not? \w)")
+_VIA = re.compile(r"\b(?:via|through|by way of) (.+)")
+_STRAIGHT = re.compile(r"\b(?:direct|directly|straight|yourself|immediately)\b")
 _LACKS = re.compile(r"\b(?:without|instead_of)\b")
 _ORDERED = re.compile(r"\b(?:before|after|until|once|unless|if|when|whenever|except|or|nor)\b")
 _RANKS = {"choice", "order"}
@@ -58,6 +60,8 @@ def is_set_apart(rule: Clause, said: Clause) -> bool:
     """Whether it demands what the rule demands and refuses what it refuses, each in a piece of its own:
     `no classes, functions throughout` for `functions instead of classes`.
     """
+    if _goes_same_way(rule, said):
+        return True
     asked, refused = _sides(rule)
     told, its_refused = _sides(said)
     things_refused = frozenset(one for one in refused if not is_deed(one))
@@ -66,6 +70,25 @@ def is_set_apart(rule: Clause, said: Clause) -> bool:
         bool(shared(asked, told) and shared(refused, its_refused))
         and not shared(asked, its_refused)
         and not shared(refused, told)
+    )
+
+
+def _goes_same_way(rule: Clause, said: Clause) -> bool:
+    """Whether all goes by way of the one whom the rule names, instead of straight: `via the agent` for `not directly`."""
+    if _STRAIGHT.search(rule.text) is None or _STRAIGHT.search(said.text) is not None:
+        return False
+    told = [
+        things(one[1])
+        for piece in _PIECE.split(said.text)
+        if sign_of(piece)[0] > 0
+        for one in _VIA.finditer(piece)
+    ]
+    return any(
+        shared(things(one[1]), its)
+        for piece in _PIECE.split(rule.text)
+        if sign_of(piece)[0] > 0
+        for one in _VIA.finditer(piece)
+        for its in told
     )
 
 
