@@ -39,7 +39,8 @@ _SPARED = re.compile(
     r"|\b(is|are|stays?|remains?) (exempt(ed)?|unaffected|excluded|excepted|free of (it|this|that))\b"
 )
 _NOT_YET = re.compile(
-    r"^(?:\w+: )?(?:please |you |nobody |the \w+ )*(?:do not|must not|may not|cannot|should not|never(?! \w+ed\b)|must)\b"
+    r"^(?:\w+: )?(?:please |you |nobody |the \w+ )*"
+    r"(?:do not|must not|may not|cannot|should not|never(?! \w+ed\b)|must)\b"
     r"|\b(?:forbidden|not allowed|not permitted|not|never) to\b"
 )
 """What is refused is no news: `do not share it yet`."""
