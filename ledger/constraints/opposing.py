@@ -57,12 +57,14 @@ def opposes(rule: Wanted, said: Clause, found: Match) -> bool:
 
 
 def is_early(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> bool:
-    """Whether it says `before` the same as that after which it must be, both being demanded or both refused."""
+    """Whether it says `before` the same as that after which it must be, both being demanded or both refused; or demands
+    until then what the rule refuses until then.
+    """
     asked = _times(rule.whole, rule.whole.terms)
     told = _times(said, terms)
     for one, term in matched.items():
         mine, its = asked.get(one), told.get(term.idea)
-        if mine and its and mine[0] != its[0] and mine[1] == its[1]:
+        if mine and its and (mine[0] != its[0]) == (mine[1] == its[1]):
             return True
     return False
 

@@ -36,6 +36,8 @@ _ALWAYS_MAIN = frozenset("forbidden prohibited refused banned".split())
 _IN_CLAUSE = frozenset("not never nothing none cannot".split())
 _RELEASES = frozenset(("unneeded", "skip"))
 _EMPHATIC = frozenset("never not nothing nobody none neither nor avoid careful mindful refrain".split())
+_AVOIDS = frozenset("never avoid avoids avoiding refrain refrains skip".split())
+_REFUSING = frozenset("not never nobody unneeded forbidden prohibited".split())
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
 _FEWEST = 3
@@ -216,7 +218,7 @@ def sign_of(text: str) -> tuple[int, bool]:
         elif is_negative(word):
             if word in _ALWAYS_MAIN:
                 sign, has_own, since = -sign, True, None
-            elif word in _RELEASES and is_released:
+            elif word in _RELEASES and is_released and not _is_governed(words, number, _RELEASES):
                 continue
             elif opener and word in _IN_CLAUSE:
                 since = None
@@ -224,9 +226,17 @@ def sign_of(text: str) -> tuple[int, bool]:
                 continue  # `must not be ignored or skipped`
             else:
                 is_released = is_released or word in _RELEASES
-                is_doubled = sign < 0 and word in _EMPHATIC
+                is_doubled = sign < 0 and word in _EMPHATIC and not _is_governed(words, number, _REFUSING)
                 sign, has_own = sign if is_doubled else -sign, True
     return sign, has_own or has_modal(text)
+
+
+def _is_governed(words: list[str], at: int, by: frozenset[str]) -> bool:
+    """Whether a word that refuses is itself refused: `you must not avoid`, `there is no need to stop`."""
+    if words[at] not in _AVOIDS and words[at] not in _RELEASES:
+        return False
+    before = at - 1 - (at > 1 and words[at - 1] in ("to", "must"))
+    return at > 0 and words[before] in by
 
 
 def _ends_clause(words: list[str], since: int, at: int) -> bool:

@@ -38,6 +38,12 @@ _SPARED = re.compile(
     r"|\b(do|does|need|needs|are|is|must) not$"
     r"|\b(is|are|stays?|remains?) (exempt(ed)?|unaffected|excluded|excepted|free of (it|this|that))\b"
 )
+_NOT_YET = re.compile(
+    r"^(?:\w+: )?(?:please |you |nobody |the \w+ )*"
+    r"(?:do not|must not|may not|cannot|should not|never(?! \w+ed\b)|must)\b"
+    r"|\b(?:forbidden|not allowed|not permitted|not|never) to\b"
+)
+"""What is refused is no news: `do not share it yet`."""
 _SO_FAR = re.compile(r"\b(so far|yet|already|yesterday|last (week|month|night|year|time|quarter))\b")
 _BARE_NO = re.compile(
     r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
@@ -189,9 +195,10 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
     """Whether it orders, forbids or permits. `is_ruled`: it stands where only rules stand; `is_told`: its sentence says
     what someone asked for.
     """
-    if _SO_FAR.search(text):
+    is_not_yet = _NOT_YET.search(text) is not None
+    if _SO_FAR.search(text) and not is_not_yet:
         return False
-    if _PAST.search(text) and not _BINDING.search(text) and not _is_order_on_past(text):
+    if _PAST.search(text) and not is_not_yet and not _BINDING.search(text) and not _is_order_on_past(text):
         return is_told and not _PAST_FIRST.match(text)
     if (_PAST_FIRST.match(text) or _tells(text)) and not has_modal(text) and not is_told:
         return False
