@@ -41,6 +41,9 @@ _REFUSING = frozenset("not never nobody unneeded forbidden prohibited".split())
 _AFTER_STATE = frozenset("until till and or to for from , unless at in".split())
 _FEWEST_BEFORE_AND = 25
 _FEWEST = 3
+_ONLY_WHEN = re.compile(
+    r"(?:on|at|in|during|for|within) [\w' -]{2,40} only|only (?:on|at|in|during|for|within) [\w' -]{2,40}"
+)
 _OPENS = IF | {"unless"}
 _INSTEAD_WHEN = re.compile(r"(\binstead_of [^;:,]{1,60}?) (?=(?:when|if|whenever|where)\b)")
 _IN_LABEL = (
@@ -138,13 +141,7 @@ def _texts(plain: str) -> list[str]:
                 continue
         if found and _ASIDE.fullmatch(text) and (between in ("but", "and") or between == ","):
             aside = text
-        elif (
-            found
-            and is_open
-            and between != ";"
-            and not text.startswith("instead_of")
-            and not (between == "," and text.startswith(("not ", "no ")))
-        ):
+        elif found and _is_more_of(between, text, is_open=is_open):
             found[-1] = f"{found[-1]} {text}"
         elif (
             found
@@ -161,6 +158,14 @@ def _texts(plain: str) -> list[str]:
     if aside is not None:
         found.append(aside)
     return [one for text in found for one in _by_verb(text)]
+
+
+def _is_more_of(between: str, text: str, *, is_open: bool) -> bool:
+    """Whether a piece belongs to the part before it. `is_open`: that part waits for what it is about."""
+    if between == "," and _ONLY_WHEN.fullmatch(text):
+        return True
+    is_refused = between == "," and text.startswith(("not ", "no "))  # `format: prose, no tables`
+    return is_open and between != ";" and not text.startswith("instead_of") and not is_refused
 
 
 def _cut_and(found: re.Match[str]) -> str:

@@ -74,7 +74,7 @@ def is_set_apart(rule: Clause, said: Clause) -> bool:
 
 
 def _goes_same_way(rule: Clause, said: Clause) -> bool:
-    """Whether all goes by way of the one whom the rule names, instead of straight: `via the agent` for `not directly`."""
+    """Whether it goes by way of the one whom the rule names, and not straight: `via him` for `not directly`."""
     if _STRAIGHT.search(rule.text) is None or _STRAIGHT.search(said.text) is not None:
         return False
     told = [
