@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ledger.constraints import signals
-from ledger.constraints.lexicon import idea, is_function, rephrased, stem
+from ledger.constraints.lexicon import idea, is_function, is_known, rephrased, single
 from ledger.constraints.parts import Part, parts_of, reach
 from ledger.constraints.quantities import counted, value_of
 from ledger.constraints.signals import AUXILIARY, IF, WHO, is_negative, tokens
@@ -23,6 +23,15 @@ _MOSTLY_QUOTED = 0.6
 _REMARK = re.compile(
     r"\b(not?|none|n/a|though|although|already|done|see|yet|so far|since|because|was|were)\b"
 )
+_NONE_OF = re.compile(r"no (?!exception|matter)[\w-]+(?: [\w-]+)?(?:, no [\w-]+(?: [\w-]+)?)*")
+_SAYS_MORE = re.compile(
+    r"\b(?:is|are) (?:forbidden|out|prohibited|banned|allowed|permitted)\b"
+    r"|\bnot (?:wanted|allowed|permitted|acceptable|welcome|to be used)$"
+)
+_IS_OUT = re.compile(r"^((?!is |are )[\w' -]+?(?<! are)(?<! is)) out$")
+_OF_ALL = re.compile(r"\w{2,}ed")
+_FOR_ALL = re.compile(r"\b(?:throughout|instead|everywhere|always)$")
+_WITHOUT = re.compile(r"\b(?:without|no) [\w' -]*$")
 _APART = re.compile(r"\(([^()]*)\)")
 _ENDS = frozenset("before after when if while so because unless until once".split())
 _TURN_IF_REFUSED = frozenset(("unless", "except"))
@@ -33,7 +42,7 @@ _COMES_SECOND = re.compile(
     r"^(and )?(only )?(then|afterwards|later|after that|subsequently)\b|\b(afterwards|later|after that)$"
 )
 _ONLY_AFTER = frozenset("after once if when with".split())
-_BEFORE_NO = frozenset("with has have contain contains".split())
+_BEFORE_NO = frozenset("with has have had contain contains assume assumes assuming".split())
 _COMPARED = {"excess": -1, "least": -1, "most": 1}
 _SAYS_NOTHING = frozenset(("unneeded", "excess", "only", ","))
 _NOT_TURNED = frozenset("unit unite under until unless union unique universal universe uniform".split())
@@ -89,6 +98,9 @@ class Clause(NamedTuple):
     marks: tuple[int, ...]
     """What each mark does to the sign: -1 for all but those that say what stays inside."""
 
+    compared: frozenset[int]
+    """Which marks say of an amount that it is the least, the most, or too much."""
+
     force: Force
     """What it does."""
 
@@ -131,7 +143,7 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
     else:
         literals = ()
     plain = _APART.sub(_apart, plain)
-    plain = " ".join(rephrased(counted(plain.replace('"', " "))).split())
+    plain = " ".join(rephrased(counted(single(plain.replace('"', " ")))).split())
     is_told = signals.is_reported(plain)
     parts = tuple(
         parts_of(plain, is_ruled=is_ruled, is_told=is_told, is_question=text.rstrip().endswith("?"))
@@ -146,6 +158,7 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
         tuple(reader.words),
         parts,
         tuple(reader.marks),
+        frozenset(reader.compared),
         _force(parts, signals.is_withdrawal(plain)),
         signals.is_soft(plain),
         signals.is_mild(plain),
@@ -162,6 +175,16 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
 def _apart(found: re.Match[str]) -> str:
     """Words in brackets: examples belong to what is said, remarks do not."""
     inner = found[1]
+    if _NONE_OF.fullmatch(inner):
+        return f" without {inner.removeprefix('no ').replace(', no ', ' or ')} "
+    inner = _IS_OUT.sub(r"\1 are out", inner)
+    if _WITHOUT.search(found.string[: found.start()]):
+        if _OF_ALL.fullmatch(inner):
+            return f" ; must be {inner} "
+        if _FOR_ALL.search(inner):
+            return f" ; {inner} "
+    if _SAYS_MORE.search(inner):
+        return f" ; {inner} "
     is_remark = _REMARK.search(inner) is not None and not signals.has_exception(inner)
     return " " if is_remark else f" {inner.replace(',', ' or')} "
 
@@ -186,6 +209,7 @@ class _Reader:
         self.terms: list[Term] = []
         self.words: list[str] = []
         self.marks: list[int] = []
+        self.compared: set[int] = set()
 
     def read(self, part: Part, number: int) -> None:
         """Read a part, with its number."""
@@ -219,6 +243,7 @@ class _Reader:
             if word in _COMPARED:
                 self.marks.append(_COMPARED[word])
                 amount = len(self.marks) - 1
+                self.compared.add(amount)
             if word != ",":
                 self.words.append(word)
             if is_function(word) or is_negative(word) or word in _SAYS_NOTHING:
@@ -242,7 +267,7 @@ class _Reader:
         if amount is not None:  # `25 words at most`, or of what was said before: `it may be exceeded`
             same = [place for place in range(first, len(self.terms)) if self.terms[place].value is not None]
             some = same
-            if not same and "excess" in words:
+            if not same and ("excess" in words or words[-2:] == ["most", "it"]):
                 some = [place for place in range(first) if self.terms[place].value is not None]
             self.marks[amount] *= 1 if same else part.sign
             for place in some[-1:]:
@@ -325,14 +350,14 @@ def _pieces(word: str) -> list[str]:
     """A word, or the words that a hyphen joins; `non-` is read as `un`."""
     if word.startswith("non-"):
         word = f"un{word.removeprefix('non-')}"
-    if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or idea(word) != stem(word):
-        return [word.rstrip("/") if "/" in word[:-1] else word]
+    if "-" not in word or not all(piece.isalpha() for piece in word.split("-")) or is_known(word):
+        return [word.rstrip("/")]
     return [piece for piece in word.split("-") if not is_function(piece)]
 
 
 def _base(word: str) -> tuple[str, bool]:
     """The idea of a word, and whether `un-` turns it."""
-    if idea(word) != stem(word):
+    if is_known(word):
         return idea(word), False
     is_turned = word.startswith("un") and not word.startswith(("under", "uni")) and word not in _NOT_TURNED
     if is_turned and len(word) >= _SHORTEST_TURNED:

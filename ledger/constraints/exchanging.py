@@ -7,6 +7,7 @@ import re
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
+from ledger.constraints.reversing import is_passed_over, is_set_alike, is_set_apart
 from ledger.constraints.signals import tokens
 from ledger.constraints.wanted import Wanted
 
@@ -14,15 +15,19 @@ _HEAVY = 0.8
 _NAMED = 0.1
 _FEWEST = 3
 _SAME = re.compile(r"\b(same|identical)\b")
+_OWN = re.compile(r"\b(its|their|his|her) own\b")
+_SHARED = re.compile(r"\b(the same|shares?|shared|in common|a common|a single)\b")
 _DIFFERENT = re.compile(r"\b(different|another|second|separate|not the same)\b")
-_NOT = re.compile(r"(not|never) (?!only|just|merely|even)")
+_WHERE = frozenset("in on for of at to from with by".split())
+_TAKEN_UP = re.compile(r"\b(?:it|them|that|they)$")
 _FIRST = re.compile(r"\bfirst\b")
 _THEN = re.compile(r"\b(then|afterwards?|later|next|second|secondly|finally|subsequently)\b")
 _OTHER_ORDER = re.compile(r"\b(before|after|until|unless|once|not|never|no)\b")
 _CUT = re.compile(r"\band\b|\bthen\b|[,;]")
 _FROM_TO = re.compile(r"\bfrom ((?:[\w'-]+ ){1,4})to ((?:[\w'-]+ ?){1,3})")
 _DETERMINED = frozenset("the a an every each all any your our its their".split())
-_REFUSING = frozenset("never not nor no".split())
+_NOUN = re.compile(r"(?:fier|izer|iser|tion|sion|ment|ness|ance|ence)s?$")
+"""The ending of a word that names a thing, though its idea is something that one does."""
 _PASSIVE = re.compile(
     r"\b(be|been|being|is|are|was|were|get|gets) (\w+ly )?\w+(ed|en|ught|ade|one|nt|old|ut)\b|\bby\b"
 )
@@ -34,13 +39,16 @@ def is_misplaced(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: d
     """
     return (
         is_exchanged(rule, matched)
-        or is_transposed(rule, said, matched)
+        or (is_transposed(rule, said, matched) and not is_set_alike(rule.whole, said, "order"))
         or is_crossed(rule, matched)
         or is_same_for_other(rule, said, terms)
         or is_other_ones(rule, said, matched)
-        or is_demanded(rule, said)
-        or is_put_back(rule, said, terms, matched)
-        or is_left_out(rule, said, matched)
+        or (
+            is_demanded(rule, said)
+            and not is_set_alike(rule.whole, said, "choice")
+            and not is_set_apart(rule.whole, said)
+        )
+        or is_passed_over(rule, said)
         or is_turned_round(rule, said)
         or is_in_other_order(rule, said)
     )
@@ -71,6 +79,11 @@ def is_transposed(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
     if len(moved) != 2 or moved[1] - moved[0] < 2:
         return False
     first, second = asked[moved[0]], asked[moved[1]]
+    between = asked[moved[0] : moved[1] + 1]
+    if any(
+        sum(term.idea == one for term in side.terms) > 1 for one in between for side in (rule.whole, said)
+    ):
+        return False
     is_doing = _is_done(rule.whole, first)
     return (
         is_doing == _is_done(rule.whole, second)
@@ -79,13 +92,15 @@ def is_transposed(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
         and not any(first in names and second in names for names in rule.lists)
         and rule.signs[first] == rule.signs[second]
         and _is_passive(rule.whole) == _is_passive(said)
+        and not any(said.words[matched[one].place].endswith("ed") for one in asked[moved[0] + 1 : moved[1]])
     )
 
 
 def _is_done(said: Clause, one: str) -> bool:
     """Whether it is something that one does, and no thing: `delay`, but not `the delay`."""
     at = next(term.place for term in said.terms if term.idea == one)
-    return is_deed(one) and _DETERMINED.isdisjoint(said.words[max(0, at - 1) : at])
+    is_named = at < len(said.words) and _NOUN.search(said.words[at]) is not None
+    return is_deed(one) and not is_named and _DETERMINED.isdisjoint(said.words[max(0, at - 1) : at])
 
 
 def _is_passive(said: Clause) -> bool:
@@ -96,7 +111,10 @@ def is_other_ones(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
     """Whether it says of one what the rule says of another: `the lead reads` for `helpers read, the lead edits`."""
     home: dict[str, set[int]] = {}
     for term in rule.whole.terms:
-        home.setdefault(term.idea, set()).add(term.segment)
+        some = home.setdefault(term.idea, set())
+        some.add(term.segment)
+        if not _is_done(rule.whole, term.idea) and _TAKEN_UP.search(_text_of(rule.whole, term.segment + 1)):
+            some.add(term.segment + 1)  # `you just open them`
     if len(rule.whole.parts) < 2:
         return False
     for number in {term.segment for term in matched.values()}:
@@ -116,6 +134,10 @@ def is_other_ones(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
         if is_left and own and strange and min(strange) < min(own):
             return True
     return False
+
+
+def _text_of(said: Clause, number: int) -> str:
+    return said.parts[number].text if number < len(said.parts) else ""
 
 
 def is_crossed(rule: Wanted, matched: dict[str, Term]) -> bool:
@@ -138,6 +160,8 @@ def is_crossed(rule: Wanted, matched: dict[str, Term]) -> bool:
 def is_same_for_other(rule: Wanted, said: Clause, terms: tuple[Term, ...]) -> bool:
     """Whether it says `the same` where the rule says `another`, or the other way round."""
     text = " ; ".join(said.parts[at].text for at in sorted({term.segment for term in terms}))
+    if rule.whole.force == "demand" and _OWN.search(rule.whole.text) and not _SAME.search(rule.whole.text):
+        return _SHARED.search(text) is not None and _OWN.search(text) is None
     for one, other in ((_SAME, _DIFFERENT), (_DIFFERENT, _SAME)):
         if one.search(rule.whole.text) and not other.search(rule.whole.text):
             return other.search(text) is not None and one.search(text) is None
@@ -156,6 +180,7 @@ def is_demanded(rule: Wanted, said: Clause) -> bool:
         for term in rule.whole.terms
         if rule.whole.parts[term.segment].is_elliptic and rule.whole.parts[term.segment].sign < 0
     }
+    aside -= {term.idea for term in rule.whole.terms if _is_where(rule.whole, term)}
     aside -= {term.idea for term in rule.whole.terms if not rule.whole.parts[term.segment].is_elliptic}
     return any(
         term.idea in aside
@@ -168,19 +193,10 @@ def is_demanded(rule: Wanted, said: Clause) -> bool:
     )
 
 
-def is_left_out(rule: Wanted, said: Clause, matched: dict[str, Term]) -> bool:
-    """Whether it names something that the rule demands only to refuse it: `me, not the clerk` for `the clerk`."""
-    kept = {term.idea for term in said.terms if term.sign > 0}
-    return any(
-        rule.signs[one] > 0
-        and term.idea == one
-        and one not in kept
-        and said.parts[term.segment].is_elliptic
-        and _NOT.match(said.parts[term.segment].text) is not None
-        and weight(one) >= 1
-        and _is_plain(rule, one)
-        for one, term in matched.items()
-    )
+def _is_where(said: Clause, term: Term) -> bool:
+    """Whether it only says where what stands before it in its part holds: `not in miles in the reports`."""
+    first = min(other.place for other in said.terms if other.segment == term.segment)
+    return any(word in _WHERE for word in said.words[first + 1 : term.place])
 
 
 def is_in_other_order(rule: Wanted, said: Clause) -> bool:
@@ -226,28 +242,3 @@ def _ways(said: Clause) -> list[tuple[set[str], set[str], int]]:
             if first - second and second - first:
                 found.append((first - second, second - first, part.sign))
     return found
-
-
-def is_put_back(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> bool:
-    """Whether something else is to be done instead of what the rule demands."""
-    demanded = {term.idea for term in terms if said.parts[term.segment].sign > 0}
-    refused: dict[int, str] = {}
-    for term in terms:
-        part = said.parts[term.segment]
-        if part.is_elliptic and part.sign < 0 and part.text.partition(" ")[0] not in _REFUSING:
-            refused.setdefault(term.segment, term.idea)
-    return any(
-        rule.signs[one] > 0
-        and term.idea in refused.values()
-        and term.idea not in demanded
-        and _is_plain(rule, one)
-        for one, term in matched.items()
-    )
-
-
-def _is_plain(rule: Wanted, one: str) -> bool:
-    return all(
-        term.sign > 0 and not term.marks and not term.is_condition
-        for term in rule.whole.terms
-        if term.idea == one
-    )

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from math import prod
 
+from ledger.constraints.agreeing import agrees
 from ledger.constraints.clauses import Clause, Term
-from ledger.constraints.lexicon import near, opposites, weight
+from ledger.constraints.lexicon import covers, idea, near_in_order, opposites, others_of_kind, weight
 from ledger.constraints.matching import Match
-from ledger.constraints.narrowing import is_instead, is_narrower, restricting
-from ledger.constraints.opposing import is_softened, is_spared, lets_itself_out, opposes
+from ledger.constraints.narrowing import is_narrower, restricting
+from ledger.constraints.opposing import is_loosened, is_softened, is_spared, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
+from ledger.constraints.reversing import is_set_alike, is_set_apart
 from ledger.constraints.seen import KEPT, Seen, Visibility
 from ledger.constraints.signals import has_exception, is_mild, is_only, is_soft, is_strict
 from ledger.constraints.wanted import Wanted, deeds_in
@@ -25,29 +26,39 @@ _PLACED_ENOUGH = 0.61
 _RULED = 0.45
 _NEAR = 0.75
 _OTHER = 0.5
+_AMOUNTS = 0.6
+_STATED = 0.5
 _HEAVY = 0.8
 _LEAST_OF_PART = 0.4
 _OTHER_DEED = 0.25
+_OF_ANOTHER = 0.4
 _MANY_PARTS = 0.03
 _MOST_PARTS = 10
 _AGREES = 0.04
-_CONTEXT = 0.25
 _ALL_LISTED = 0.8
 
 
 _ANYTHING = re.compile(r"\b(nothing|anything|everything|whatever|nobody|anyone|anybody|everyone|whoever)\b")
+_ORDERS = re.compile(r"\b(first|before|beforehand|after|until|once|without|needs?|requires?)\b")
+_USERS_OWN = re.compile(r"\bmust only be by (?:the user|user|me|us|him|her|them|he|she)\b")
+_LETS_USER = re.compile(
+    r"\b(?:let|allow|permit|make|have|ask|tell) (?:me|us|him|her|them|the user)\b|\bonly be by\b"
+)
+_MAY_BE = re.compile(r"\b(could|might)\b")
+_OF_OTHER = re.compile(r"\b(own|other|others|private|personal|topic|elsewhere|different)\b")
 _ANYONE = re.compile(r"\b(any|anyone|anybody|anything|every|everyone|everybody|all)\b")
 
 
 def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen:
     """What a sentence makes of a rule. `bonus`: so much of it is said by what it quotes."""
+    said = _for_agent(rule, said)
     best: Match | None = None
     best_score = 0.0
     for places, terms, is_borrowed in _candidates(said):
         one = _match(rule, said, terms, tuple(said.parts[at] for at in places))
         one = one._replace(share=min(1.0, one.share + bonus), is_borrowed=is_borrowed)
         score = one.share - _MANY_PARTS * (len(places) - 1)
-        score += _AGREES if one.matched and _agrees(rule, said, one) else 0.0
+        score += _AGREES if one.matched and agrees(rule, said, one) else 0.0
         if one.matched and (best is None or score > best_score):
             best, best_score = one, score
     if best is None or best.share < _RULED:
@@ -58,13 +69,30 @@ def judged(rule: Wanted, said: Clause, told: str, *, bonus: float = 0.0) -> Seen
         return Seen("absent", best.share * _OTHER, told)
     if kind in KEPT and is_spared(rule, told):
         kind = "narrowed"
-    return Seen(kind, best.share, told, is_leave)
+    share = best.share
+    if kind == "inverted" and all(part.is_stated for part in best.parts):
+        share *= _STATED  # what is told of one case takes back no rule that is said elsewhere
+    return Seen(kind, share, told, is_leave)
+
+
+def _for_agent(rule: Wanted, said: Clause) -> Clause:
+    """A sentence as it is meant for the agent: what is the user's own job is none of the agent's."""
+    if rule.whole.force != "forbid" or _LETS_USER.search(rule.whole.text) or not _USERS_OWN.search(said.text):
+        return said
+    own = {at for at, part in enumerate(said.parts) if part.sign > 0 and _USERS_OWN.search(part.text)}
+    return said._replace(
+        parts=tuple(part._replace(sign=-1) if at in own else part for at, part in enumerate(said.parts)),
+        terms=tuple(term._replace(sign=-1) if term.segment in own else term for term in said.terms),
+    )
 
 
 def _is_of_other(rule: Wanted, said: Clause, found: Match) -> bool:
     """Whether it speaks of something else than the rule: its own branch may be pushed to, the shared one not."""
     is_left = any(one not in found.matched and heavy >= _HEAVY for one, heavy in rule.ideas.items())
-    return is_left and bool(restricting(rule, said, found.terms, found.matched))
+    is_leave_of_other = (
+        _is_permit(found) and _OF_OTHER.search(said.text) and not _OF_OTHER.search(rule.whole.text)
+    )
+    return is_left and (bool(is_leave_of_other) or bool(restricting(rule, said, found.terms, found.matched)))
 
 
 def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
@@ -82,7 +110,14 @@ def _candidates(said: Clause) -> Iterator[tuple[range, tuple[Term, ...], bool]]:
             if end < len(parts) and parts[end].is_condition and end == len(parts) - 1:
                 continue
             yield range(start, end), tuple(term for term in said.terms if start <= term.segment < end), False
-        if start and parts[start].is_elliptic and parts[start].is_rule and not parts[start].is_condition:
+        names = any(term.segment == start for term in said.terms)
+        if (
+            start
+            and names
+            and parts[start].is_elliptic
+            and parts[start].is_rule
+            and not parts[start].is_condition
+        ):
             # `in economy, never in business class`: what it is about stands before.
             sign = parts[start].sign
             yield (
@@ -111,7 +146,7 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
             found = there[turned[0]]
             flips.add(one)
         if found is None:
-            found = next((there[other] for other in sorted(near(one)) if other in there), None)
+            found = next((there[other] for other in near_in_order(one) if other in there), None)
             share = _NEAR
         if found is not None:
             matched[one] = found
@@ -122,16 +157,31 @@ def _match(rule: Wanted, said: Clause, terms: tuple[Term, ...], parts: tuple[Par
             for one, heavy in rule.ideas.items()
             if one not in matched and one in rule.any_of and opposites(one).isdisjoint(there)
         )
-    if "action" in there:  # any action: all that the rule lists
-        hit += sum(
-            _ALL_LISTED * rule.ideas[name] for names in rule.lists for name in names if name not in matched
-        )
+    listed = {name for names in rule.lists for name in names if name not in matched}
+    hit += sum(_ALL_LISTED * rule.ideas[name] for name in listed if covers(there.keys(), name))
     said_share = min(1.0, hit / total)
     if rule.deeds and not rule.deeds & matched.keys():
         others = {one for one in deeds_in(said, terms) if one not in rule.ideas and weight(one) >= 1}
-        if others - {term.idea for term in matched.values()}:
+        rest = {one for one, heavy in rule.ideas.items() if one not in rule.deeds and heavy >= _AMOUNTS}
+        if others - {term.idea for term in matched.values()} and (
+            len(rest) < 2 or not rest <= matched.keys()
+        ):
             said_share -= _OTHER_DEED
+    if not _ANYTHING.search(said.text) and _names_another(rule, there, matched):
+        said_share = min(said_share, _OF_ANOTHER)
     return Match(said_share, terms, matched, frozenset(flips), parts)
+
+
+def _names_another(rule: Wanted, there: dict[str, Term], matched: dict[str, Term]) -> bool:
+    """Whether it names another thing of the kind where the rule's own is missing: Rust for Python, a receipt for an
+    invoice.
+    """
+    known = {term.idea for term in matched.values()} | rule.ideas.keys()
+    return any(
+        others_of_kind(one).isdisjoint(rule.ideas) and (others_of_kind(one) & there.keys()) - known
+        for one, heavy in rule.ideas.items()
+        if one not in matched and heavy >= _HEAVY
+    )
 
 
 def _amount(rule: Wanted, one: str, terms: tuple[Term, ...]) -> Term:
@@ -155,140 +205,6 @@ def _alike(one: str, there: dict[str, Term]) -> Term | None:
     return None
 
 
-def _agrees(rule: Wanted, said: Clause, found: Match) -> bool:
-    """Whether it demands what the rule demands, and refuses what it refuses."""
-    turn = _turn(rule, said, found)
-    by_idea: dict[str, set[int]] = {}
-    for term in found.terms:
-        by_idea.setdefault(term.idea, set()).add(term.sign)
-    if _is_swapped(rule, found):
-        return False
-    deed_signs = {found.matched[one].sign for one in rule.deeds if one in found.matched} - {0}
-    has_contrast = {1, -1} <= set(rule.signs.values())
-    agreeing: set[int] = set()
-    votes: dict[int, float] = {}
-    masses: dict[int, float] = {}
-    for one, heavy in rule.ideas.items():
-        sign = rule.signs[one]
-        masses[sign] = masses.get(sign, 0.0) + heavy
-        its_term = found.matched.get(one)
-        if (
-            its_term is None
-            or one in rule.conditions
-            or _is_remark(said, its_term)
-            or is_instead(rule, said, its_term)
-        ):
-            continue
-        its = by_idea.get(its_term.idea, {its_term.sign}) - {0}
-        if not sign or not its:
-            continue
-        flip = -1 if one in found.flips and opposites(one) & rule.ideas.keys() else 1
-        agree = 1 if sign * flip * turn * _turn_of_part(rule, said, found, its_term) in its else -1
-        if agree < 0 and one in rule.deeds and its_term.idea == one:
-            return False
-        is_context = one not in rule.deeds and deed_signs and its_term.sign not in deed_signs
-        if has_contrast:  # what it is about may stand with the one or with the other
-            is_context = agree < 0 and one not in rule.deeds
-        if agree > 0:
-            agreeing.add(sign)
-        votes[sign] = votes.get(sign, 0.0) + heavy * agree * (_CONTEXT if is_context else 1.0)
-    if not votes:
-        return True
-    if has_contrast and not votes.keys() <= agreeing:
-        return False
-    return all(vote > -0.25 * masses[sign] for sign, vote in votes.items()) and sum(votes.values()) > 0
-
-
-def _is_swapped(rule: Wanted, found: Match) -> bool:
-    """Whether what must come first comes second: `alter the table before you back it up`."""
-    orders = {term.idea: term.order for term in rule.whole.terms if term.order} or _gated(rule)
-    told = [
-        (rule.ideas[one], orders[one], term.order)
-        for one, term in found.matched.items()
-        if one in orders and term.order
-    ]
-    kinds = {mine for _, mine, _ in told}
-    against = sum(heavy for heavy, mine, its in told if mine != its)
-    return len(kinds) > 1 and against > sum(heavy for heavy, mine, its in told if mine == its)
-
-
-def _gated(rule: Wanted) -> dict[str, int]:
-    """What must come first for a rule that says `nothing without it`, or `that needs this`."""
-    words = rule.whole.words
-    if "without" not in words and "needs" not in words and "need" not in words and "requires" not in words:
-        return {}
-    at = next(at for at, word in enumerate(words) if word in ("without", "need", "needs", "requires"))
-    return {term.idea: 1 if term.place > at else 2 for term in rule.whole.terms}
-
-
-def _is_remark(said: Clause, term: Term) -> bool:
-    return said.parts[term.segment].text.startswith(("who ", "which "))
-
-
-def _turn(rule: Wanted, said: Clause, found: Match) -> int:
-    """What the marks of both, and a word that says the opposite, do to the sign."""
-    text = " ; ".join(part.text for part in found.parts)
-    is_left = any(
-        term.idea not in found.matched for term in rule.whole.terms if term.marks and term.value is None
-    )
-    others = any(
-        term not in found.matched.values() for term in found.terms if term.marks and term.value is None
-    )
-    its = {
-        mark
-        for term in rule.whole.terms
-        if term.idea in found.matched and term.value is None
-        for mark in term.marks
-    }
-    wide = {mark for term in found.terms if term.value is None for mark in term.marks}
-    theirs = {mark for term in found.terms if term in found.matched.values() for mark in term.marks} & wide
-    if not its and rule.whole.has_exception and has_exception(text):
-        theirs = set()  # both let the same out
-    turn = prod(rule.whole.marks[mark] for mark in its) * prod(said.marks[mark] for mark in theirs)
-    turns = set() if rule.has_both else set(_amount_turns(rule, said, found))
-    turn *= -1 if turns == {-1} else 1
-    # `only what belongs to it` says `never what is unrelated to it` in other words.
-    if (
-        is_only(text)
-        and not rule.whole.is_only
-        and not theirs
-        and is_left
-        and rule.whole.force == "forbid"
-        and not its
-    ):
-        turn = -turn
-    if rule.whole.is_only and not is_only(text) and not its and not theirs and others:
-        turn = -turn
-    return turn
-
-
-def _turn_of_part(rule: Wanted, said: Clause, found: Match, term: Term) -> int:
-    """What words that say the opposite do to the sign of a word: those of its own part, and those of a condition."""
-    turn = 1
-    for one in found.flips:
-        other = found.matched[one]
-        is_near = other.segment == term.segment or any(
-            said.parts[at].is_condition for at in (other.segment, term.segment)
-        )
-        if is_near and not opposites(one) & rule.ideas.keys():
-            turn = -turn
-    return turn
-
-
-def _amount_turns(rule: Wanted, said: Clause, found: Match) -> Iterator[int]:
-    """For each amount that both compare with something: whether they do so the same way."""
-    for term in rule.whole.terms:
-        if term.value is None or term.idea not in found.matched:
-            continue
-        some = [one for one in found.terms if one.idea == term.idea and is_same(one.value or 0.0, term.value)]
-        if not some and sum(1 for name, _ in rule.amounts if name == term.idea) == 1:
-            some = [found.matched[term.idea]]
-        for one in some[:1]:
-            if term.marks and one.marks:
-                mine = prod(rule.whole.marks[mark] for mark in term.marks)
-                yield mine * prod(said.marks[mark] for mark in one.marks)
-
-
 def _is_permit(found: Match) -> bool:
     main = [part for part in found.parts if not part.is_condition]
     return bool(main) and all(part.is_permit for part in main)
@@ -305,7 +221,7 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
     text = " ; ".join(part.text for part in found.parts)
     if "unlimited" in text and (rule.amounts or whole.is_only) and "unlimited" not in whole.text:
         return "inverted"
-    if not _agrees(rule, said, found):
+    if not (agrees(rule, said, found) or is_set_alike(whole, said, "choice") or _is_apart(rule, said, found)):
         return "inverted"
     if _is_release(found) and "unneeded" not in whole.text:
         return "inverted"
@@ -315,7 +231,9 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
         return "inverted"
     if lets_itself_out(rule, said, found.terms) or not _has_amounts(rule, found):
         return "weakened"
-    if not whole.is_soft and (is_soft(text) or is_softened(said, found.terms)):
+    if is_loosened(whole, said):
+        return "weakened"
+    if not whole.is_soft and (_is_soft(rule, _untold(found)) or is_softened(said, found.terms)):
         return "weakened"
     if is_mild(text) and whole.is_strict and not is_strict(text):
         return "weakened"
@@ -333,7 +251,32 @@ def _kind(rule: Wanted, said: Clause, found: Match) -> Visibility:
         return "narrowed"
     is_placed = all(part.is_placed for part in found.parts)
     enough = _PLACED_ENOUGH if is_placed or _is_half(rule, found) else ENOUGH
-    return "paraphrase" if found.share >= enough else "absent"
+    return "paraphrase" if found.share >= enough and not _is_one_sided(rule, found) else "absent"
+
+
+def _is_one_sided(rule: Wanted, found: Match) -> bool:
+    """Whether of a rule on what must come first it says only the one or only the other: `run the migration`."""
+    if any(_ORDERS.search(part.text) for part in found.parts):
+        return False
+    sides: dict[int, set[str]] = {}
+    for term in rule.whole.terms:
+        if term.order and term.idea in rule.ideas:
+            sides.setdefault(term.order, set()).add(term.idea)
+    return len(sides) > 1 and any(side.isdisjoint(found.matched) for side in sides.values())
+
+
+def _is_apart(rule: Wanted, said: Clause, found: Match) -> bool:
+    return not found.flips and not rule.amounts and is_set_apart(rule.whole, said)
+
+
+def _untold(found: Match) -> str:
+    """What it says, without what in its conditions only may be: `where it could be read in two ways`."""
+    return " ; ".join(_MAY_BE.sub(" ", part.text) if part.is_condition else part.text for part in found.parts)
+
+
+def _is_soft(rule: Wanted, text: str) -> bool:
+    """Whether it may be outweighed, what the rule itself names left aside: `... must not be recommended`."""
+    return is_soft(text) and is_soft(" ".join(word for word in text.split() if idea(word) not in rule.ideas))
 
 
 def _is_half(rule: Wanted, found: Match) -> bool:

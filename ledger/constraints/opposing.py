@@ -9,11 +9,13 @@ from math import prod
 
 from ledger.constraints.clauses import Clause, Term
 from ledger.constraints.exchanging import is_misplaced
-from ledger.constraints.lexicon import idea, is_deed, is_function, weight
+from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
 from ledger.constraints.matching import Match
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
-from ledger.constraints.signals import is_release, is_soft
+from ledger.constraints.reversing import is_set_alike, is_set_apart, is_turned
+from ledger.constraints.signals import is_release, is_soft, is_sparing
+from ledger.constraints.turning import is_turned_by_word
 from ledger.constraints.wanted import Wanted
 
 _MUCH = 0.4
@@ -28,11 +30,8 @@ _OTHER = re.compile(r"\b(different|other|another|elsewhere|instead|outside)\b")
 _EXCEPTIONS = re.compile(r"(?<!no )\bexceptions?\b")
 _ANYWAY = re.compile(r"\b(even|with or) (without|before|if|when|though)\b|\bwith and without\b")
 _REQUIRES = re.compile(r"\b(requires?|needs?|only (after|if|when|with|once))\b")
-_SPARED = re.compile(
-    r"\b(not|no longer|no such [\w ]{1,30}?|nothing of this) (be |is |are )?"
-    r"(cover(ed)?|appl(y|ies|ied)|extends?|concern(ed|s)?|affect(ed|s)?|meant)\b"
-    r"|\b(is|are|stays?|remains?) (exempt(ed)?|free of (it|this|that))\b"
-)
+_RATES = frozenset("perhour perday perweek permonth".split())
+_ROUGHLY = re.compile(r"\b(around|about|roughly|approximately|circa|some) #")
 _ALSO = re.compile(r"\b(also|too|as well|not only)\b")
 
 
@@ -41,10 +40,16 @@ def opposes(rule: Wanted, said: Clause, found: Match) -> bool:
     terms, matched = found.terms, found.matched
     return (
         is_misplaced(rule, said, terms, matched)
+        or is_turned(rule.whole, said)
+        or is_turned_by_word(rule.whole, said)
         or is_early(rule, said, terms, matched)
         or is_measured_otherwise(rule, said, terms, found.flips)
         or is_opened(rule, said, terms, matched)
-        or turns_a_part(rule, said)
+        or (
+            turns_a_part(rule, said)
+            and not is_set_alike(rule.whole, said, "order", "choice")
+            and not (not found.flips and is_set_apart(rule.whole, said))
+        )
         or is_all_against(rule, said)
         or is_led_off(said, terms[0].segment)
         or is_granted(rule, found.parts, said, matched)
@@ -52,12 +57,14 @@ def opposes(rule: Wanted, said: Clause, found: Match) -> bool:
 
 
 def is_early(rule: Wanted, said: Clause, terms: tuple[Term, ...], matched: dict[str, Term]) -> bool:
-    """Whether it says `before` the same as that after which it must be, both being demanded or both refused."""
+    """Whether it says `before` the same as that after which it must be, both being demanded or both refused; or demands
+    until then what the rule refuses until then.
+    """
     asked = _times(rule.whole, rule.whole.terms)
     told = _times(said, terms)
     for one, term in matched.items():
         mine, its = asked.get(one), told.get(term.idea)
-        if mine and its and mine[0] != its[0] and mine[1] == its[1]:
+        if mine and its and (mine[0] != its[0]) == (mine[1] == its[1]):
             return True
     return False
 
@@ -166,11 +173,13 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
             continue
         for at, its in enumerate(said.parts):
             here = [term for term in said.terms if term.segment == at]
-            there = [term for term in here if term.idea in own]
+            there = [term for term in here if term.idea in own - _said_with(rule.whole, its.sign)]
+            if any(opposites(term.idea) & own for term in here):
+                continue  # `keep it enabled` for `never disable it`
             if (
                 (its.sign == part.sign and not (its.is_permit and part.sign < 0))
                 or its.is_condition
-                or any(term.marks or term.order for term in here)
+                or any(term.marks or term.order or opposites(term.idea) & own for term in here)
                 or (rule.whole.is_gate and _REQUIRES.search(its.text) is not None)
                 or _OTHER.search(its.text) is not None
             ):
@@ -178,6 +187,15 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
             if sum(rule.ideas[one] for one in {term.idea for term in there}) >= _MOST * total:
                 return True
     return False
+
+
+def _said_with(said: Clause, sign: int) -> set[str]:
+    """Of what some part of it demands, or refuses, something."""
+    return {
+        term.idea
+        for term in said.terms
+        if term.sign == sign and not said.parts[term.segment].is_condition and not is_deed(term.idea)
+    }
 
 
 def _all_in(said: Clause, number: int) -> set[str]:
@@ -251,7 +269,16 @@ def is_softened(said: Clause, terms: tuple[Term, ...]) -> bool:
 
 def is_spared(rule: Wanted, told: str) -> bool:
     """Whether it says that the rule does not reach everything: `(tool calls are not covered)`."""
-    return _SPARED.search(told) is not None and _SPARED.search(rule.whole.text) is None
+    return is_sparing(told) and not is_sparing(rule.whole.text)
+
+
+def is_loosened(rule: Clause, said: Clause) -> bool:
+    """Whether it has another rate than the rule, or an amount only roughly: `weekly` for `daily`, `around 30 days`."""
+    mine, its = ({word for word in one.words if word in _RATES} for one in (rule, said))
+    if mine and its and mine.isdisjoint(its):
+        return True
+    is_bounded = any(term.value is not None and term.marks for term in rule.terms)
+    return is_bounded and _ROUGHLY.search(said.text) is not None and _ROUGHLY.search(rule.text) is None
 
 
 def lets_itself_out(rule: Wanted, said: Clause, terms: tuple[Term, ...]) -> bool:

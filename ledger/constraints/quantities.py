@@ -30,6 +30,7 @@ for _dimension, _told in {
     "gbp": "gbp 1 pounds? 1 sterling 1",
     "chf": "chf 1 swiss-francs? 1 francs? 1",
     "metre": "mm 0.001 cm 0.01 metres? 1 meters? 1 km 1000 kilometres? 1000 kilometers? 1000",
+    "degree": "degrees? 1 °c 1 ° 1",
     "gram": "mg 0.001 grams? 1 kg 1000 kilograms? 1000",
 }.items():
     _words = _told.split()
@@ -50,6 +51,31 @@ _PLAIN = re.compile(r"(?<![\w.#/:@=+-])(\d+(?:\.\d+)?)(?![\w/:@+-]|\.\d)")
 _COUNTED = re.compile(r"#([a-z]+)=(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _JOINED = re.compile(r"(?<![\w.#/:@=+-])(\d+)-(?=[a-z]{3,})")
 _HALF = re.compile(r"\bhalf (?:an? )?(year|month|day|hour|minute|megabyte|gigabyte|mb|gb)\b")
+_AND_HALF = re.compile(
+    rf"\b(?:({'|'.join(_SMALL)}) and a half (hour|minute|day|week|month|year)s?"
+    r"|an? (hour|minute|day|week|month|year) and a half)\b"
+)
+_SINGLE = re.compile(
+    r"\b((?:more|less|fewer|longer) than |at (?:most|least) |up to |max(?:imum)?(?: of)? |(?:not )?exceed )"
+    r"(?:one|a single)\b(?! (?:hundred|thousand|million|billion|and a half))"
+)
+_LENGTH = re.compile(r"\b(?:one[ -]|a single )(?=(?:page|line|sentence|paragraph|slide|sheet|screen)\b)")
+_ONE_OF = re.compile(
+    r"\bone ([a-z-]+(?: (?:an?|per|each|every) (?:day|week|month|year|hour))?) "
+    r"(at (?:the )?(?:very )?(?:most|least)|max(?:imum)?|or (?:less|fewer|more))\b"
+)
+_DAYTIME = re.compile(r"\b(\d{1,2}(?::\d\d)?)(?: o'clock)? (in the (?:morning|afternoon|evening)|at night)\b")
+_BELOW_ZERO = re.compile(r"(?<![\w.])(?:minus |-)(?=\d+ ?(?:°|degrees?\b))")
+_EVERY_OTHER = re.compile(r"\bevery (?:other|second) (day|week|month|year|hour)\b")
+_METRES = re.compile(r"(?<=\d) m(?=$|[ ,;:)]|\.(?:\s|$))")
+_NAMED = {
+    "three quarters of an hour": "45 minutes",
+    "a quarter of an hour": "15 minutes",
+    "a quarter-hour": "15 minutes",
+    "a fortnight": "2 weeks",
+    "half a dozen": "6",
+    "a dozen": "12",
+}
 _ONE = re.compile(
     r"\b(than|within|inside|after|least|most) (?:an? |one )(second|minute|hour|day|week|month|year)\b"
 )
@@ -59,6 +85,16 @@ def counted(text: str) -> str:
     """A normalised text with each amount as one word, `#dimension=value`."""
     text = _DIGITS.sub("", text)
     text = text.replace("swiss franc", "swiss-franc").replace("us dollar", "us-dollar")
+    text = _AND_HALF.sub(lambda found: f"{_SMALL[found[1] or 'one']}.5 {found[2] or found[3]}s", text)
+    for name, amount in _NAMED.items():
+        text = text.replace(name, amount)
+    text = _LENGTH.sub("1 ", text)
+    text = _SINGLE.sub(lambda found: f"{found[1]}1", text)
+    text = _ONE_OF.sub(r"1 \1 \2", text)
+    text = _DAYTIME.sub(lambda found: f"{found[1]} {'am' if found[2] == 'in the morning' else 'pm'}", text)
+    text = _BELOW_ZERO.sub("negative ", text)
+    text = _EVERY_OTHER.sub(r"every 2 \1s", text)
+    text = _METRES.sub(" metres", text)
     text = _HALF.sub(lambda found: f"0.5 {found[1]}", text)
     text = _ONE.sub(lambda found: f"{found[1]} 1 {found[2]}", text)
     text = _IN_WORDS.sub(lambda found: _read(found[0]), text)

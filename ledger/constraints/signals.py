@@ -22,22 +22,55 @@ _PAST_FIRST = re.compile(SIGNS["past_first"])
 _MAIN_NO = re.compile(rf"^({SIGNS['main_no']})$")
 _CONDITION = re.compile(rf"^({SIGNS['condition']})\b")
 _MILD = re.compile(r"\b(should|ought to)\b")
-_AVOID = re.compile(r"\bavoid(ed|s|ing)?\b")
+_AVOID = re.compile(r"\bavoid(ing)?\b")
 _STRICT = re.compile(
     r"\b(must|never|strictly|forbidden|prohibited|mandatory|under no circumstances|requires?|required)\b"
 )
 _RELEASE = re.compile(r"\bunneeded\b|\bskip\b")
 _ONLY = re.compile(r"\b(only|nothing but)\b")
-_GATE = re.compile(r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with))\b")
+_GATE = re.compile(
+    r"\b(before|without|until|unless|requires?|needs?|only (after|if|when|with)"
+    r"|only [^.;,]{1,40}? (after|if|when|once))\b"
+)
+_SPARED = re.compile(
+    r"\b(not|no longer|no such [\w ]{1,30}?|nothing of this) (be |is |are )?"
+    r"(cover(ed)?|appl(y|ies|ied)|extends?|concern(ed|s)?|affect(ed|s)?|meant)\b"
+    r"|\b(do|does|need|needs|are|is|must) not$"
+    r"|\b(is|are|stays?|remains?) (exempt(ed)?|unaffected|excluded|excepted|free of (it|this|that))\b"
+)
+_NOT_YET = re.compile(
+    r"^(?:\w+: )?(?:please |you |nobody |the \w+ )*"
+    r"(?:do not|must not|may not|cannot|should not|never(?! \w+ed\b)|must)\b"
+    r"|\b(?:forbidden|not allowed|not permitted|not|never) to\b"
+)
+"""What is refused is no news: `do not share it yet`."""
 _SO_FAR = re.compile(r"\b(so far|yet|already|yesterday|last (week|month|night|year|time|quarter))\b")
 _BARE_NO = re.compile(
     r"^no (?!\w*(source|result|issue|error|problem|hit|evidence|record|data|further))"
     r"(?!.*\b(found|yet|were|was|located|provides?|has|have)\b)[\w' .-]{3,100}"
 )
+_UNDER_WAY = re.compile(
+    r"^(i|we|it) |\b(is|are|am) (now |currently |still |just |also )?(?!going|missing|pending|during)\w{2,}ing\b"
+    r"|\b(currently|still|so far|in progress|under way|remains? to be|to do|todo|next)\b"
+)
+_OF_ONE = re.compile(r"(the|this|that|my|his|her|our|their|\w+'s) ")
+_FOR_GOOD = re.compile(
+    r"\b(is|are|gets?) (\w+ly |always |then |also |first |not )?\w+(ed|en|wn|ne|[ghnpflc]t|ade|ld|id|ut)\b"
+    r"|\b(goes?|comes?|stays?|remains?|happens?|takes? (place|over)|gets?|starts?|ends?|belongs?|follows?|avoids?"
+    r"|contains?|includes?|carr(?:y|ies))\b|\b(is|are) (the|an?)\b|\b\w+s no\b"
+)
+_NONE = re.compile(r"(nothing|nobody|no) ")
+_BEFORE = re.compile(r"[\w' -]{3,60}? before (?:an?|any|every|each|the|\w+ing)\b")
+_SHORT = 4
+_DONE_TO = frozenset("the a an her him it them his my our their this that these those".split())
+_GETS = frozenset("get gets been being have has are was were".split())
 _MAIN = re.compile(r"\b(must|never|do not|forbidden|may|should|cannot)\b")
 _BOUND = re.compile(r"\b(must|never|always|most|least)\b")
 _WHEN = re.compile(r"(if|when|unless|before|after|until|once)\b")
-_FINITE = re.compile(r"\b(must|may|can|should|cannot|is|are|goes?|needs?|requires?|forbidden|unneeded)\b")
+_FINITE = re.compile(
+    r"\b(must|may|can|should|cannot|is|are|(?<![.\w-])go(?:es)?|needs?|requires?|belongs?|stays?|remains?|comes?|gets?"
+    r"|forbidden|unneeded)\b"
+)
 _WHOLE = re.compile(
     r"\b(not?|never|nobody|nothing|none|only|most|least|excess|unneeded|instead_of|who|which)\b"
 )
@@ -50,7 +83,7 @@ _ARTICLES = frozenset(
 )
 _CLAUSE = re.compile(r"\b(?:that|which|who|whose|before|until|unless|after|once|if|when|while)\b")
 _BEGINS = re.compile(
-    r"(?:please |also |it is |you must |remember |make sure )*(?:never|always|mandatory|to)\b"
+    r"(?:please |also |it is |you must |remember |make sure )*(?:never|always|mandatory|to|no|nothing|nobody|none)\b"
 )
 _STARTS = frozenset("the a an two three four five several some many".split())
 _BEFORE_VERB = frozenset(
@@ -90,6 +123,11 @@ def is_strict(text: str) -> bool:
 def has_exception(text: str) -> bool:
     """Whether it lets something out."""
     return _EXCEPTION.search(text) is not None
+
+
+def is_sparing(text: str) -> bool:
+    """Whether it says of something that it is not reached: `single files do not`, `it does not apply to drafts`."""
+    return _SPARED.search(text) is not None
 
 
 def is_only(text: str) -> bool:
@@ -157,9 +195,10 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
     """Whether it orders, forbids or permits. `is_ruled`: it stands where only rules stand; `is_told`: its sentence says
     what someone asked for.
     """
-    if _SO_FAR.search(text):
+    is_not_yet = _NOT_YET.search(text) is not None
+    if _SO_FAR.search(text) and not is_not_yet:
         return False
-    if _PAST.search(text) and not _BINDING.search(text) and not _is_order_on_past(text):
+    if _PAST.search(text) and not is_not_yet and not _BINDING.search(text) and not _is_order_on_past(text):
         return is_told and not _PAST_FIRST.match(text)
     if (_PAST_FIRST.match(text) or _tells(text)) and not has_modal(text) and not is_told:
         return False
@@ -175,10 +214,40 @@ def is_rule(text: str, *, is_ruled: bool, is_told: bool) -> bool:
     )
 
 
+def is_statement(text: str) -> bool:
+    """Whether it says how something is for good, and not what is going on: `replies are in Spanish`."""
+    main = _CLAUSE.split(text)[0] or text
+    if _UNDER_WAY.search(text) is not None or is_past(main) or _did(text):
+        return False
+    if _OF_ONE.match(text) is not None and _FOR_GOOD.search(main) is None and not _comes_first(text, main):
+        return False  # `the customer speaks French`
+    return is_finite(main) or not any(map(is_past_form, tokens(main)))
+
+
+def _comes_first(text: str, main: str) -> bool:
+    """Whether it only names what must come first: `the captain's approval before any landing`."""
+    words = tokens(main)
+    return _BEFORE.match(text) is not None and len(words) <= _SHORT and not any(map(is_past_form, words))
+
+
+def _did(text: str) -> bool:
+    """Whether it tells of something done to something: `an agent called her`."""
+    words = tokens(text)
+    return any(
+        is_past_form(word)
+        and words[at + 1] in _DONE_TO
+        and AUXILIARY.isdisjoint(words[max(0, at - 3) : at])
+        and _GETS.isdisjoint(words[max(0, at - 3) : at])
+        for at, word in enumerate(words[:-1])
+        if at
+    )
+
+
 def _is_order_on_past(text: str) -> bool:
     """Whether it orders, and only a clause in it tells what was: `never ... before the board has announced it`."""
     main = _CLAUSE.split(text)[0]
-    return main != text and _PAST.search(main) is None and bool(_BEGINS.match(main) or orders(main))
+    is_order = bool(_BEGINS.match(main) or _NONE.match(main) or orders(main))
+    return main != text and _PAST.search(main) is None and is_order
 
 
 def _tells(text: str) -> bool:
@@ -187,7 +256,7 @@ def _tells(text: str) -> bool:
     if not words or not (words[0] in _STARTS or words[0].startswith("#")):
         return False
     for word in words[2:5]:
-        if word in AUXILIARY or word in WHO:
+        if word in AUXILIARY or word in WHO or word in ("get", "gets"):
             return False
         if is_past_form(word):
             return True

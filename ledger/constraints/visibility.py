@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ledger.constraints.clauses import clause
+from ledger.constraints.enumerating import members
 from ledger.constraints.judging import COPIED, judged
-from ledger.constraints.lexicon import MADE, idea, is_function, near, opposites, weight
+from ledger.constraints.lexicon import MADE, SIGNS, idea, is_function, near, opposites, single, weight
 from ledger.constraints.narrowing import DAYS, HARMLESS, NARROWING
 from ledger.constraints.seen import KEPT as KEPT
 from ledger.constraints.seen import Seen as Seen
@@ -36,8 +37,17 @@ _GIVES_REASON = re.compile(
     r",? ?(and|also|as (?!long|soon|far)|because|since|so|per|which|that|for the reason|in order"
     r"|due|by order|according|see|source|says?|said)\b"
 )
+_MEANT = 0.7
+_SAYS = (" said", " says", " told", " wrote", " asked", " stated", " demanded")
+_NOTHING = frozenset[str]()
+_REFERS = re.compile(
+    r"^(it|they|this|these|those|such|he|she|both)\b|\b(for|of|from|to|on|in|about) (it|them|that)\b(?! \w)"
+    r"|\bthere\b(?= (is|are|and|or)|\W*$)|(?<!the )\bones (are|is|must)\b"
+)
+"""What takes up something of the sentence before."""
 _EMBEDS = re.compile(r"\b(of|from|in|for|about|with|by|on|the|an?|all|these|our|your) $")
 """Where the words before a copy do not end: `papers from the` personnel files."""
+_EMPHASIS = re.compile(rf"\b(?:{SIGNS['emphasis']})\b")
 _DENIED = re.compile(r"\b(not|never|no longer|stop|without|nobody|n't)$")
 
 
@@ -80,18 +90,47 @@ def _see(rule: Wanted, text: str, is_ruled: bool) -> Seen:
     for start in range(len(said)):
         for size in range(1, min(at_once, len(said) - start) + 1):
             there = ideas[start] if size == 1 else ideas[start].union(*ideas[start + 1 : start + size])
-            if not _may_say(needed, there, _FEW):
-                continue
             window = said[start : start + size]
+            before = ideas[start - 1] if start and _REFERS.search(window[0].text) else _NOTHING
+            if not _may_say(needed, there | before if before else there, _FEW):
+                continue
             told = " ; ".join(one.text.rstrip(".!;") for one in window) if size > 1 else window[0].text
             if size > 1 and not _is_joint(rule, is_there, told, window, needed, ideas[start:]):
                 continue
-            one = _judge(rule, told, is_ruled or window[0].is_ruled)
+            one = _judge(rule, told, is_ruled or window[0].is_ruled, _meant(needed, there, before))
+            if size == 1:
+                one = _of_members(rule, one, told, needed, is_ruled=is_ruled or window[0].is_ruled)
             is_copied = is_copied or one.share == COPIED
             found = _better(found, one)
     if not is_copied and rule.bare and f" {rule.bare} " in f" {plain} ":
         return _better(found, Seen("verbatim", COPIED, rule.bare))
     return found
+
+
+def _of_members(
+    rule: Wanted, whole: Seen, told: str, needed: tuple[tuple[float, frozenset[str]], ...], *, is_ruled: bool
+) -> Seen:
+    """What a sentence makes of a rule, if it enumerates rules: what the one that is about it does."""
+    mine = [part for part in rule.whole.parts if not part.is_condition]
+    if whole.share == COPIED or (len(mine) > 1 and "instead_of" not in rule.whole.text):
+        return whole
+    enumerated = members(told, is_ruled=is_ruled)
+    some = []
+    there = [ideas_in(text) for text in enumerated.texts]
+    for at, text in enumerate(enumerated.texts):
+        others = frozenset[str]().union(*there[:at], *there[at + 1 :])
+        if not _may_say(needed, there[at], _FEW) or any(
+            words.isdisjoint(there[at]) and not words.isdisjoint(others) for _, words in needed if words
+        ):
+            continue  # not about it, or the rule is said by several of them
+        seen = _judge(rule, text, enumerated.is_ruled)
+        if seen.visibility != "absent":
+            some.append(seen)
+    if not some or any(seen.visibility == "inverted" for seen in some):
+        turned = [seen for seen in some if seen.visibility == "inverted" and seen.share >= _CLEAR]
+        return turned[0] if turned and len(turned) == len(some) else whole
+    best = next((seen for seen in some if seen.visibility in KEPT), whole)
+    return best if whole.visibility not in KEPT else whole
 
 
 def _is_joint(
@@ -148,7 +187,7 @@ def _may_say(needed: tuple[tuple[float, frozenset[str]], ...], ideas: frozenset[
 @lru_cache(maxsize=8192)
 def ideas_in(text: str) -> frozenset[str]:
     """What the words of a normalised sentence stand for, roughly."""
-    words = {word.strip(".,;:!?()[]\"'") for word in text.split()}
+    words = {word.strip(".,;:!?()[]\"'") for word in single(text).split()}
     words |= {part for word in words if "-" in word or "/" in word for part in re.split("[-/]", word)}
     words |= {word[2:] for word in words if word.startswith("un") and len(word) > 5}
     known = {idea(word) for word in words if word}
@@ -174,8 +213,18 @@ def _better(found: Seen, one: Seen) -> Seen:
 _bare = lru_cache(maxsize=8192)(bare)
 
 
-def _judge(rule: Wanted, told: str, is_ruled: bool) -> Seen:
-    """One sentence."""
+def _meant(
+    needed: tuple[tuple[float, frozenset[str]], ...], there: frozenset[str], before: frozenset[str]
+) -> float:
+    """How much of a rule a sentence says by `it` or `they`: what stands only in the sentence before it."""
+    if not before:
+        return 0.0
+    some = sum(heavy for heavy, words in needed if words.isdisjoint(there) and not words.isdisjoint(before))
+    return _MEANT * some / (sum(heavy for heavy, _ in needed) or 1.0)
+
+
+def _judge(rule: Wanted, told: str, is_ruled: bool, bonus: float = 0.0) -> Seen:
+    """One sentence. `bonus`: so much of the rule is said by what its pronouns stand for."""
     plain = _bare(told)
     if rule.bare and f" {rule.bare} " in f" {plain} ":
         before, _, after = plain.partition(rule.bare)
@@ -186,6 +235,9 @@ def _judge(rule: Wanted, told: str, is_ruled: bool) -> Seen:
     if rule.whole.literals and not all(bare(one) in plain for one in rule.whole.literals):
         return Seen("absent", 0.0, told)
     seen = judged(rule, said, told)
+    if bonus and seen.visibility == "absent":
+        meant = judged(rule, said, told, bonus=bonus)
+        seen = meant if meant.visibility in KEPT else seen
     if rule.whole.literals and seen.share >= _LITERAL:
         return judged(rule, said, told, bonus=_LITERAL)
     return seen
@@ -213,6 +265,7 @@ def _is_refused(rule: Wanted, told: str) -> bool:
 
 def _copied(rule: Wanted, before: str, after: str, told: str) -> Visibility:
     """What the words around a copy make of it."""
+    before, after = (" ".join(_EMPHASIS.sub(" ", one).split()) for one in (before, after))
     around = [clause(one) for one in (before, after) if one]
     if any(one.is_withdrawal or one.force == "release" for one in around):
         return "inverted"
@@ -224,6 +277,7 @@ def _copied(rule: Wanted, before: str, after: str, told: str) -> Visibility:
     if _EMBEDS.search(lead) and any(_says(word) for word in lead.split()):
         return "narrowed"
     is_source = before.startswith(("from ", "by ")) and f"{before.split()[-1]}:" in told
+    is_source = is_source or before.endswith(_SAYS)
     narrows = [*([] if is_source else before.split()[:1]), *after.split()[:1]]
     if any(word in NARROWING for word in narrows) or any(DAYS.search(one.text) for one in around):
         return "narrowed"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ledger.constraints.clauses import Clause, Term, clause
 from ledger.constraints.lexicon import idea, is_deed, is_function, opposites, weight
+from ledger.constraints.signals import has_modal, orders
 from ledger.constraints.wording import bare, normal, sentences
 
 _PLACES = re.compile(
@@ -14,9 +15,11 @@ _PLACES = re.compile(
     r"(?:in|on|at|to|from|for|by|with) ((?:[\w'-]+ ){0,3}[\w'-]+)"
 )
 _LIST = re.compile(
-    r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all )?(\w[\w-]*)"
+    r"(\w[\w-]*)((?:, (?:\w[\w-]* ?){1,3})*),? (?:and|or) (?:to )?(?:any |the |an? |all |other |similar )*(\w[\w-]*)"
 )
 _DETERMINED = frozenset("every each all any a an the your our its their this these".split())
+_WHO_DOES = frozenset(("i", "you", "we"))
+_GOES_ON = frozenset("to and or not never , nor then".split())
 _ANY = re.compile(r"\b(?:any|all|every|each) (\w+)")
 _REFUSED = 0.35
 _ON_CONDITION = 0.8
@@ -36,7 +39,7 @@ class Wanted(NamedTuple):
     """They, without marks."""
 
     sentences: int
-    """How many sentences it has."""
+    """How many sentences it has, or orders that could each have one."""
 
     ideas: dict[str, float]
     """What it says, each idea with its weight."""
@@ -65,6 +68,13 @@ class Wanted(NamedTuple):
     lists: tuple[tuple[str, ...], ...]
     """What it enumerates."""
 
+    homes: dict[str, frozenset[int]]
+    """In which of its parts each idea stands."""
+
+    def has_apart(self, one: str, other: str) -> bool:
+        """Whether two ideas stand in different orders of it, neither in a condition."""
+        return self.homes[one].isdisjoint(self.homes[other]) and not {one, other} & self.conditions
+
 
 @lru_cache(maxsize=2048)
 def wanted(text: str) -> Wanted:
@@ -77,7 +87,7 @@ def wanted(text: str) -> Wanted:
     for term in whole.terms:
         heavy = weight(term.idea)
         part = whole.parts[term.segment]
-        if part.sign < 0 and part.is_elliptic:
+        if (part.sign < 0 and part.is_elliptic) or _is_aside(whole, term):
             heavy *= _REFUSED
         elif term.is_condition:
             heavy *= _EVEN if _AT_ALL.match(part.text) else _ON_CONDITION
@@ -92,7 +102,7 @@ def wanted(text: str) -> Wanted:
     return Wanted(
         text,
         bare(text),
-        max(1, count),
+        max(1, count, _orders(whole)),
         ideas,
         signs,
         whole,
@@ -102,13 +112,41 @@ def wanted(text: str) -> Wanted:
         any(opposites(one) & ideas.keys() for one in ideas),
         frozenset(_any_of(whole, lists)),
         lists,
+        {one: frozenset(term.segment for term in whole.terms if term.idea == one) for one in ideas},
+    )
+
+
+def _is_aside(whole: Clause, term: Term) -> bool:
+    """Whether it only says which, in a clause without a word that begins it: `every report you write`."""
+    before = whole.words[max(0, term.place - 2) : term.place]
+    return (
+        len(before) == 2
+        and before[1] in _WHO_DOES
+        and before[0].isalpha()
+        and not is_function(before[0])
+        and is_deed(term.idea)
+    )
+
+
+def _orders(whole: Clause) -> int:
+    """How many of its parts each order something by themselves."""
+    return sum(
+        not part.is_condition
+        and not part.is_elliptic
+        and (has_modal(part.text) or orders(part.text) or part.sign < 0)
+        for part in whole.parts
     )
 
 
 def deeds_in(whole: Clause, terms: Iterable[Term]) -> frozenset[str]:
     """What a sentence demands or refuses to do: the first verb of each of its parts."""
     found: dict[int, str] = {}
+    general: dict[int, int] = {}  # where a part has a verb that says little, and the verb's objects after it
     for term in terms:
+        if is_deed(term.idea) and weight(term.idea) < 1:
+            general.setdefault(term.segment, term.place)
+        if general.get(term.segment, term.place) < term.place and term.before not in _GOES_ON:
+            continue
         if term.segment in found or term.is_condition or not is_deed(term.idea) or weight(term.idea) < 1:
             continue
         if not _DETERMINED.isdisjoint(whole.words[max(0, term.place - 2) : term.place]):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ledger.constraints.lexicon import SIGNS
 from ledger.events.canonical import decode_json
 
 _LONGEST = 400_000
@@ -19,20 +20,20 @@ _MARKS = str.maketrans(
     }
 )  # fmt: skip
 _CONTRACTED = tuple(
-    (re.compile(pattern), put)
-    for pattern, put in (
-        (r"\bcan't\b|\bcan not\b", "cannot"),
-        (r"\bwon't\b", "will not"),
-        (r"n't\b", " not"),
-        (r"\b(\w+)'re\b", r"\1 are"),
-        (r"\b(\w+)'ll\b", r"\1 will"),
-        (r"\$ ?(\d[\d.,]{0,20}\d|\d)", r"\1 dollar"),
-        (r"€ ?(\d[\d.,]{0,20}\d|\d)|(?<![\d.,])(\d[\d.,]{0,20}) ?€", r"\1\2 eur"),
-        (r"\b(\d[\d.,]{0,20}) ?(usd|us dollars?)\b", r"\1 dollar"),
-        (r"\beuros?\b", "eur"),
-        (r"(?<=\d),(?=\d{3}\b)", ""),
-        (r"(?<=\d) ?%", " percent"),
-        (r"【[^】]{0,40}】", " "),
+    (needed, re.compile(pattern), put)
+    for needed, pattern, put in (
+        ("can", r"\bcan't\b|\bcan not\b", "cannot"),
+        ("won't", r"\bwon't\b", "will not"),
+        ("n't", r"n't\b", " not"),
+        ("'re", r"\b(\w+)'re\b", r"\1 are"),
+        ("'ll", r"\b(\w+)'ll\b", r"\1 will"),
+        ("$", r"\$ ?(\d[\d.,]{0,20}\d|\d)", r"\1 dollar"),
+        ("€", r"€ ?(\d[\d.,]{0,20}\d|\d)|(?<![\d.,])(\d[\d.,]{0,20}) ?€", r"\1\2 eur"),
+        ("us", r"\b(\d[\d.,]{0,20}) ?(usd|us dollars?)\b", r"\1 dollar"),
+        ("euro", r"\beuros?\b", "eur"),
+        (",", r"(?<=\d),(?=\d{3}\b)", ""),
+        ("%", r"(?<=\d) ?%", " percent"),
+        ("【", r"【[^】]{0,40}】", " "),
     )
 )
 _BULLET = re.compile(r"^[\s>|]*(?:(?:[-*+•\u2013]|\(?\d{1,2}[.)]|[a-z]\))\s+)?(?:\[[ xX]\]\s+)?")
@@ -44,8 +45,8 @@ _TAG = re.compile(r"</?([a-zA-Z][\w-]{0,40})(?:\s[^<>]{0,80})?/?>")
 _CELLS = re.compile(r"^\s*\|(.*)\|\s*$")
 _ENTRY = re.compile(r"^\s*\"([^\"\n]{1,60})\"\s*:\s*(.*)$")
 _STOP = re.compile(
-    r"(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bst\.)(?<!\bno\.)(?<!\bvs\.)(?<!\bmrs\.)(?<!\bmax\.)(?<!\bmin\.)(?<!\bincl\.)(?<!approx\.)(?<!\bresp\.)(?<!\bcf\.)(?<!\betc\.)(?<!e\.g\.)(?<!i\.e\.)"
-    r"(?<=[.!?])[\"')\]]?\s+(?=\S)|(?<=\w\")\s+(?=(?-i:[A-Z])[a-z])",
+    r"(?<!\bdr\.)(?<!\bmr\.)(?<!\bms\.)(?<!\bst\.)(?<!\bvs\.)(?<!\bmrs\.)(?<!\bmax\.)(?<!\bmin\.)(?<!\bincl\.)(?<!approx\.)(?<!\bresp\.)(?<!\bcf\.)(?<!\betc\.)(?<!e\.g\.)(?<!i\.e\.)"
+    r"(?!(?<=\bno\.)\s+\d)(?<=[.!?])[\"')\]]?\s+(?=\S)|(?<=\w\")\s+(?=(?-i:[A-Z])[a-z])",
     re.IGNORECASE,
 )
 _ESCAPED = re.compile(r"\\u((?!d[89a-f])[0-9a-f]{4})", re.IGNORECASE)
@@ -55,6 +56,9 @@ _RULING = re.compile(
     r"|in force",
     re.IGNORECASE,
 )
+
+_LEAD = re.compile(SIGNS["lead"])
+"""A heading that orders, forbids, permits or says when: its points go on with it."""
 
 
 class Sentence(NamedTuple):
@@ -73,8 +77,8 @@ class Sentence(NamedTuple):
 def normal(text: str) -> str:
     """A text in small letters, without marks of layout, contractions and signs written out."""
     text = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_MARKS).lower()
-    for pattern, put in _CONTRACTED:
-        if pattern.search(text) is not None:
+    for needed, pattern, put in _CONTRACTED:
+        if needed in text:
             text = pattern.sub(put, text)
     return _SPACES.sub(" ", text).strip()
 
@@ -92,16 +96,32 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
 def _sentences(text: str) -> Iterator[Sentence]:
     is_ruled = False
+    lead, set_in = "", 0  # the words of a heading that leads its points, and how far it is set in
     for line in _lines(_unpacked(text)):
         if _HEADING.match(line) and len(line) < 100:
             is_ruled = _RULING.search(line) is not None
+            lead, set_in = _leading(line), -2 if line.lstrip().startswith("#") else -1
+            continue
+        is_point = _IS_POINT.match(line) is not None
+        margin = len(line) - len(line.lstrip()) if is_point else -1
+        if margin <= set_in:
+            lead = ""
+        if is_point and line.rstrip().endswith(":") and (told := _leading(line)):
+            lead, set_in = told, margin
             continue
         is_first = True
         for part in _STOP.split(_BULLET.sub("", line)):
             clean = normal(part[: 4 * _LONGEST_SENTENCE])[:_LONGEST_SENTENCE]
             if clean:
-                yield Sentence(clean, is_ruled, is_first)
+                led = f"{lead}: {clean}" if lead and is_first else clean
+                yield Sentence(led, is_ruled or bool(lead), is_first)
                 is_first = False
+
+
+def _leading(line: str) -> str:
+    """The words of a heading that leads its points: `do not`, `required before a merge`."""
+    told = normal(_BULLET.sub("", line)).strip(" :")
+    return told if _LEAD.fullmatch(told) else ""
 
 
 def _unpacked(text: str) -> str:

@@ -1,6 +1,7 @@
 """Laws of visibility: words that say a rule, take it back, or change how it is written, whatever the rule."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -70,6 +71,13 @@ RELEASED = (
 )
 """What takes a requirement back."""
 
+
+def _has_two_orders(rule: str) -> bool:
+    """Whether it orders two things: whether `never` before it is said of both is anybody's guess."""
+    words = rule.lower().split()
+    return any(one == "and" and is_verb(other) for one, other in pairwise(words))
+
+
 RULES = sorted({pair.rule for pair in pairs()})
 PLAIN = [rule for rule in RULES if not any(mark in rule.rstrip(".") for mark in '.;:?",')]
 PROHIBITIONS = [
@@ -81,7 +89,11 @@ PROHIBITIONS = [
 REQUIREMENTS = [
     rule[0].lower() + rule[1:].rstrip(".")
     for rule in (one.removeprefix("Always ") for one in PLAIN)
-    if is_verb(rule.split()[0].lower()) and not rule.startswith("Do ") and " nothing " not in rule
+    if is_verb(rule.split()[0].lower())
+    and not rule.startswith("Do ")
+    and " nothing " not in rule
+    and " must " not in rule
+    and not _has_two_orders(rule)
 ]
 
 
