@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ledger.audit.agreeing import Gates
 from ledger.audit.asking import Wishes
 from ledger.audit.controls import GUARDS, control_of, in_system
 from ledger.audit.detector import Given
@@ -16,17 +17,20 @@ from ledger.audit.protected import Protection
 from ledger.audit.protecting import hook_scripts, paths_in, refused_by, told_by
 from ledger.audit.remembering import is_memory
 from ledger.audit.ruling import Rulings
-from ledger.audit.scripts import Command, Sources, commands, normal, shell_command, without_documents
+from ledger.audit.scripts import Command, Sources, commands, shell_command, without_documents
 from ledger.audit.switching import (
     Off,
+    is_guard,
     killed_in_code,
     line_of,
+    process_of,
     searched_for,
     stopped_by,
     turned_off,
     unscheduled,
 )
 from ledger.audit.touching import touches
+from ledger.audit.unprotecting import stopped_by_tool, unprotected
 from ledger.audit.wrapping import Wrappers
 from ledger.events import ContentRef, Record
 from ledger.events.approval import ApprovalDecided
@@ -78,7 +82,6 @@ _ASKED_FOR_OFF = re.compile(
 )
 _IS_SETTINGS = re.compile(r"\.(ya?ml|json|toml|ini|conf|cfg)$", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"^(/var/|~|/etc/)|(^|/)\.(claude|codex|gemini|loopledger)/")
-_NUMBER = re.compile(r"(?=[a-f]*\d)[0-9a-f]{1,64}")
 _LISTS = re.compile(r"\b(ps|pgrep|top|lsof|systemctl|launchctl|docker|crontab)\b")
 _STARTS = re.compile(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b")
 _RULES_FOR_PEOPLE = re.compile(
@@ -97,6 +100,7 @@ class Watch:
         self._wrappers = Wrappers()
         self._rulings = Rulings()
         self._answers = Answers()
+        self._gates = Gates()
         self._wishes = Wishes()
         self._sources = Sources()
         self._made: OrderedDict[str, None] = OrderedDict()
@@ -196,9 +200,11 @@ class Watch:
         script = shell_command(call.tool, arguments) or ""
         shown = str(path) if isinstance(path, str) else script
         named = [*paths_in(shown), *(word for word in shown.split() if _RULES_FOR_PEOPLE.search(word))]
-        is_ruling = any(control_of(word) or _RULES_FOR_PEOPLE.search(word) for word in named)
-        if event.outcome not in ("failed", "denied"):
+        is_failure = event.outcome in ("failed", "denied")
+        self._gates.heard(text[:_MOST_READ], seq, is_failure=is_failure)
+        if not is_failure:
             self._answers.heard(text[:_MOST_READ])
+        is_ruling = any(control_of(word) or _RULES_FOR_PEOPLE.search(word) for word in named)
         if is_ruling and not touches(call.tool, arguments):
             self._told(text, seq)
         if _LISTS.search(script):
@@ -238,6 +244,7 @@ class Watch:
         script = None if given is None else "\n".join([given, *own])
         for touch in touches(call.tool, arguments, script):
             yield from self._touched(call, touch, seq)
+            self._gates.wrote(touch)
             if touch.how in ("write", "mode"):
                 self._made[touch.path] = None
                 _bound(self._made, _MOST_NAMES)
@@ -248,6 +255,9 @@ class Watch:
         if given is None or script is None:
             if (bypass := self._wrappers.bypassed_by_tool(call.tool, arguments)) is not None:
                 yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
+            if (off := unprotected(call.tool, arguments)) is not None:
+                yield self._found("off", seq, f"{call.tool} {off.said}", self._gravity(off))
+            yield from self._stopped(call.tool, stopped_by_tool(call.tool, arguments), seq)
             return
         yield from self._stopped("crontab", unscheduled(commands(script)), seq, is_own=False)
         yield from self._ran(call.tool, given, seq)
@@ -301,13 +311,15 @@ class Watch:
 
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
         witness = self._protection.of_file(touch.path, self._project)
-        witness = self._protection.within(touch) if witness is None else witness
+        if witness is None and (witness := self._protection.within(touch)) is None:
+            witness = self._gates.made_to_agree(touch, self._project)
         control = control_of(touch.path)
         if control is None and (
             self._rulings.is_own(touch, self._wishes.text) or self._protection.governs(touch.path)
         ):
             control = "permissions" if _IS_SETTINGS.search(touch.path) else "instructions"
-        control = control or ("control" if witness is not None else by_content(touch, self._project))
+        is_control = witness is not None or self._gates.is_named_as_one(touch, self._project)
+        control = control or ("control" if is_control else by_content(touch, self._project))
         if touch.how in ("delete", "disarm") and is_own_hook(touch.path):
             control = "control"
         if control is None:
@@ -316,9 +328,7 @@ class Watch:
         if is_new_log and witness is None and not _OF_OTHERS.search(touch.path):
             return  # a program of the project that logs; its deletion would count
         wish = self._wishes.on(touch.path)
-        if (wish == "unasked" and is_check(touch.path) and self._wishes.wants_off(ASKS_FOR_CHECKS)) or (
-            wish == "unasked" and in_system(touch.path, self._project) and self._wishes.names_part(touch.path)
-        ):
+        if wish == "unasked" and self._is_spoken_of(touch.path):
             wish = "asked"
         severity = "info" if wish == "asked" else _SEVERITY[control]
         if control == "instructions" and is_memory(touch.path):
@@ -346,9 +356,9 @@ class Watch:
     def _stopped(self, program: str, targets: list[str], seq: int, *, is_own: bool = True) -> Iterator[Found]:
         """A process was stopped; `is_own`: it may be one that the agent itself had started."""
         for target in targets:
-            name = self._process(target)
+            name = process_of(target, self._processes)
             witness = self._protection.of_process(name)
-            if witness is None and not GUARDS.search(name):
+            if witness is None and not is_guard(name):
                 continue
             if witness is None and is_own and any(word in self._started for word in _names_in([name])):
                 continue  # its own: it had started it
@@ -360,15 +370,6 @@ class Watch:
             asked = _SAID["asked"] if is_asked else ""
             message = f"{program} stopped {_short(name)}, a process that watches over others{asked}"
             yield self._found("process", seq, message, "info" if is_asked else "critical", witness)
-
-    def _process(self, target: str) -> str:
-        """The name of a process: that of a number, as a listing before showed it."""
-        number = target.strip("$()`")
-        if not _NUMBER.fullmatch(number):
-            return normal(target.replace(".*", "-"))
-        listed = re.compile(rf"\s*(\S+\s+)?{number}")
-        lines = (line for line in self._processes.splitlines() if listed.match(line))
-        return next(lines, target)[-200:]
 
     def _found(
         self, part: str, seq: int, message: str, severity: Severity, witness: int | None = None
