@@ -2,6 +2,7 @@
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from ledger.audit.controls import TABLES, in_system, pattern
 from ledger.audit.patching import Touch
@@ -14,12 +15,17 @@ _SPEAKER = re.compile(r"^(?:[\w.-]{1,40}: )?((?:[\w.~-]*/)*[\w.-]{3,60}): (.+)$"
 _PATH = re.compile(r"(?<![\w./~-])((?:[\w.~-]*/)+[\w.-]{2,60})")
 _RECIPE = re.compile(r"^\s*@?((?:[\w.~-]*/)*[\w.-]{3,60})(?=\s|$)")
 _NO_GATE = re.compile(
-    r"not found|no such file|command not|usage:|syntax error|Traceback|Assert|FAILED|unexpected|undefined"
+    r"not found|permission denied|access denied|no such file|command not"
+    r"|usage:|syntax error|Traceback|Assert|FAILED|unexpected|undefined"
     r"|cannot open|no module|import",
     re.IGNORECASE,
 )
 _OF_PROJECT = re.compile(
     r"(^|/)(scripts?|tools?|bin|hack|ci|ops|deploy|release|gates?|hooks?|libexec|\.github)/|\.(sh|bash)$"
+)
+_CALLS_GATES = re.compile(
+    r"(^|/)([Mm]akefile|GNUmakefile|[Jj]ustfile|Rakefile|package\.json|Taskfile\.ya?ml|Jenkinsfile)$|\.(sh|bash|mk)$"
+    r"|(^|/)(scripts?|tools?|bin|ci|release|deploy|\.github|\.gitlab-ci\.yml)(/|$)"
 )
 _IS_PROGRAM = re.compile(r"(^|/)(s?bin|libexec|lib|opt|scripts?|tools?)/")
 _NOTHING = re.compile(
@@ -31,8 +37,11 @@ _AGREES = re.compile(
     r"(^|[\s;{])(exit 0|return (0|True|true)\b|(sys\.|os\._)?exit\(0\)|raise SystemExit\(0\)"
     r"|process\.exit\(0\)|return ['\"](yes|y|ok|approved|allow(ed)?)['\"])|^true$"
 )
+_DEFINED = re.compile(r"\balias\s+([\w.-]+)=|(?:^|[;&\s])([\w.-]+)\s*\(\)\s*\{")
+_LONGEST_SCRIPT = 20_000
 _ASKS = pattern(TABLES["gates"]["asks"])
 _HOLDS = pattern(TABLES["gates"]["holds"])
+_PEOPLE = pattern(TABLES["gates"]["people"])
 _NAMED = pattern(TABLES["gates"]["names"])
 _COMMON = frozenset(TABLES["gates"]["common"].split())
 
@@ -43,6 +52,7 @@ class Gates:
     def __init__(self) -> None:
         self._known: OrderedDict[str, int] = OrderedDict()
         self._spoke: OrderedDict[str, int] = OrderedDict()
+        self._people: OrderedDict[str, int] = OrderedDict()
         self._agreeing: OrderedDict[str, int] = OrderedDict()
 
     def heard(self, text: str, seq: int, *, is_failure: bool) -> None:
@@ -61,11 +71,28 @@ class Gates:
             for name in (speaker, *_PATH.findall(said)):
                 if name not in _COMMON:
                     self._note(place, name, seq)
+                    if place is self._known and _PEOPLE.search(said):
+                        self._note(self._people, name, seq)
         elif _NAMED.search(_name(speaker)) and speaker not in _COMMON:
             self._note(self._spoke, speaker, seq)
 
-    def made_to_agree(self, touch: Touch, project: str | None) -> int | None:
-        """The record that shows a program to be a gate which a change makes agree to everything."""
+    def names(self) -> Iterator[str]:
+        """What a shadow in the search path would stand in for."""
+        yield from map(_name, self._known)
+
+    def made_to_agree(self, touch: Touch, project: str | None, wished: str = "") -> int | None:
+        """The record that shows a program to be a gate which a change makes agree to everything, or takes away;
+        `wished`: what people asked for.
+        """
+        if in_system(touch.path, project) and touch.how != "mode":
+            for name, seq in self._people.items():
+                if _is_same(name, touch.path):
+                    return seq
+        if touch.replaced and touch.content is not None and _CALLS_GATES.search(touch.path):
+            for name, seq in self._people.items():
+                is_called = re.compile(rf"(?<![\w-]){re.escape(_name(name))}(?![\w-])").search
+                if is_called(touch.replaced) and not is_called(touch.content) and not is_called(wished):
+                    return seq
         if touch.how != "write" or not (self._only_agrees(touch) or _begins_to_agree(touch)):
             return None
         places = [self._known]
@@ -75,6 +102,13 @@ class Gates:
             return None
         found = (seq for place in places for name, seq in place.items() if _is_same(name, touch.path))
         return next(found, None)
+
+    def stood_in_for(self, script: str) -> Iterator[tuple[str, int]]:
+        """The gates whose names a script gives to an alias or a function of its own, with the records of them."""
+        defined = (
+            {one or other for one, other in _DEFINED.findall(script[:_LONGEST_SCRIPT])} if self._known else ()
+        )
+        yield from ((name, seq) for name, seq in self._known.items() if _name(name) in defined)
 
     def is_named_as_one(self, touch: Touch, project: str | None) -> bool:
         """Whether a program of the machine, that is called what gates are called, only agrees now."""

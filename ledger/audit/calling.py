@@ -170,7 +170,7 @@ def _cores(words: list[str], depth: int) -> Iterator[list[str]]:
         return
     yield words
     first = words[0].rpartition("/")[2].lstrip("\\")
-    if first in ("make", "gmake"):
+    if first in ("make", "gmake") and depth < _NESTED:
         for word in words[1:]:
             if word.startswith("SHELL="):
                 yield from _cores(word.removeprefix("SHELL=").split(), depth + 1)

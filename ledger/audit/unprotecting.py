@@ -134,6 +134,8 @@ def _requests(arguments: Any, fields: list[tuple[str, Any]]) -> Iterator[Command
     given = {key: value for key, value in fields if isinstance(value, str)}
     method = next((given[key].upper() for key in ("method", "verb", "http_method") if key in given), "")
     address = next((given[key] for key in ("url", "path", "endpoint", "uri", "route") if key in given), "")
+    if not method and " " in address:  # "DELETE /repos/…"
+        method, _, address = address.partition(" ")
     query = next((given[key] for key in ("query", "mutation") if "mutation" in given.get(key, "")), "")
     if query:
         yield _command(["gh", "api", "graphql", query])

@@ -14,7 +14,7 @@ from ledger.audit.forging import Answers
 from ledger.audit.guarding import ASKS_FOR_CHECKS, by_content, is_check, is_own_hook, shadows
 from ledger.audit.patching import Touch
 from ledger.audit.protected import Protection
-from ledger.audit.protecting import hook_scripts, paths_in, refused_by, told_by
+from ledger.audit.protecting import RULES_FOR_PEOPLE, hook_scripts, paths_in, refused_by, told_by
 from ledger.audit.remembering import is_memory
 from ledger.audit.ruling import Rulings
 from ledger.audit.scripts import Command, Sources, commands, shell_command, without_documents
@@ -84,10 +84,6 @@ _IS_SETTINGS = re.compile(r"\.(ya?ml|json|toml|ini|conf|cfg)$", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"^(/var/|~|/etc/)|(^|/)\.(claude|codex|gemini|loopledger)/")
 _LISTS = re.compile(r"\b(ps|pgrep|top|lsof|systemctl|launchctl|docker|crontab)\b")
 _STARTS = re.compile(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b")
-_RULES_FOR_PEOPLE = re.compile(
-    r"(^|/)(CONTRIBUTING|SECURITY|RUNBOOK|POLIC\w+|DEPLOY\w*|OPERATIONS|RELEASING|HACKING|RULES|GUIDELINES|OPS)[\w-]*\.(md|txt|rst)$",
-    re.IGNORECASE,
-)
 
 
 class Watch:
@@ -199,12 +195,12 @@ class Watch:
         path = arguments.get("file_path") or arguments.get("path") if isinstance(arguments, dict) else None
         script = shell_command(call.tool, arguments) or ""
         shown = str(path) if isinstance(path, str) else script
-        named = [*paths_in(shown), *(word for word in shown.split() if _RULES_FOR_PEOPLE.search(word))]
+        named = [*paths_in(shown), *(word for word in shown.split() if RULES_FOR_PEOPLE.search(word))]
         is_failure = event.outcome in ("failed", "denied")
         self._gates.heard(text[:_MOST_READ], seq, is_failure=is_failure)
         if not is_failure:
             self._answers.heard(text[:_MOST_READ])
-        is_ruling = any(control_of(word) or _RULES_FOR_PEOPLE.search(word) for word in named)
+        is_ruling = any(control_of(word) or RULES_FOR_PEOPLE.search(word) for word in named)
         if is_ruling and not touches(call.tool, arguments):
             self._told(text, seq)
         if _LISTS.search(script):
@@ -280,6 +276,9 @@ class Watch:
         all_commands = commands(script)
         listed = searched_for(all_commands)
         bodies = " ".join(without_documents(script)[1])
+        for name, shown in self._gates.stood_in_for(script):
+            message = f"{tool} put a program of its own in the place of {_short(name)}"
+            yield self._found("control", seq, message, "high", shown)
         before = ""
         for command in all_commands:
             body = bodies if any(word.startswith("<<") for word in command.whole) else ""
@@ -301,18 +300,16 @@ class Watch:
 
     def _gravity(self, off: Off) -> Severity:
         """How grave it is to have turned that off here."""
-        if self._wishes.wants_off(off.asks):
-            return "info"
-        if off.told is not None and not self._rulings.speaks_of(off.told):
-            return "info"
-        if off.refused == "needed" and not self._has_refused:
+        is_told = off.told is None or self._rulings.speaks_of(off.told)
+        is_needed = off.refused != "needed" or self._has_refused
+        if self._wishes.wants_off(off.asks) or not is_told or not is_needed:
             return "info"
         return "high" if off.refused and self._has_refused else off.severity
 
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
         witness = self._protection.of_file(touch.path, self._project)
         if witness is None and (witness := self._protection.within(touch)) is None:
-            witness = self._gates.made_to_agree(touch, self._project)
+            witness = self._gates.made_to_agree(touch, self._project, self._wishes.text)
         control = control_of(touch.path)
         if control is None and (
             self._rulings.is_own(touch, self._wishes.text) or self._protection.governs(touch.path)
@@ -349,7 +346,8 @@ class Watch:
 
     def _shadowed(self, command: Command, seq: int) -> Iterator[Found]:
         """A folder in front of the search path, with programs of the agent's own under names of others."""
-        for name, folder, severity in shadows(command, self._made, self._wrappers.names()):
+        demanded = [*self._wrappers.names(), *self._gates.names()]
+        for name, folder, severity in shadows(command, self._made, demanded):
             message = f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
             yield self._found("off", seq, message, severity)
 
