@@ -121,7 +121,9 @@ class Gates:
 
     def wrote(self, touch: Touch) -> None:
         """A file was written, which may become a gate when it is copied to one."""
-        if touch.how == "write" and self._only_agrees(touch):
+        if touch.how != "write":
+            return  # `mv` takes it away before it is in its new place
+        if self._only_agrees(touch):
             self._note(self._agreeing, touch.path, 0)
         else:
             self._agreeing.pop(touch.path, None)

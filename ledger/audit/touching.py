@@ -198,8 +198,8 @@ def _of_command(command: Command, bodies: str, before: Command | None) -> Iterat
     elif program in _TO_LAST and len(plain) > 1:
         yield Touch(normal(plain[-1]), "write", _of_yes(plain[:-1]), is_whole=True, source=normal(plain[-2]))
     elif program == "mv" and len(plain) > 1:
-        yield Touch(normal(plain[-1]), "write", is_whole=True, source=normal(plain[-2]))
         yield from (Touch(normal(path), "delete", is_whole=True) for path in plain[:-1])
+        yield Touch(normal(plain[-1]), "write", is_whole=True, source=normal(plain[-2]))
     elif program in ("chmod", "chown", "setfacl"):
         files = plain if rest and _TAKEN_AWAY.fullmatch(rest[0]) else plain[1:]
         is_disarmed = program == "chmod" and rest and _NOT_TO_RUN.fullmatch(rest[0])
