@@ -18,6 +18,8 @@ _RUNNERS = frozenset("python python3 node perl ruby php deno bun tsx ts-node".sp
 _INNER = frozenset(
     "ssh script su watch tmux screen wsl cmd pwsh powershell parallel flock at expect trap".split()
 )
+_EXECUTES = frozenset("-exec -execdir -ok -okdir -x -X --exec --exec-batch".split())
+_REMOTE = re.compile(r"^([\w.-]+@)?[\w.-]{2,}:(?!//|\\)|^rsync://")
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
 _STARTS = re.compile(
     r"subprocess|os\.system|os\.exec|exec|spawn|popen|system\(|`|\bsh\b|run\(|\$\(", re.IGNORECASE
@@ -96,6 +98,8 @@ def calls(command: Command, body: str, program: str, *, is_own_code: bool = Fals
         ):
             return True
     first = command.words[0].rpartition("/")[2]
+    if first == "rsync" and wanted == ["ssh"] and any(_REMOTE.match(word) for word in command.words[1:]):
+        return True
     if first == "find" and wanted == ["rm"] and "-delete" in command.words:
         return True
     if first in ("gh", "glab") and wanted == ["git", "push"]:
@@ -166,6 +170,10 @@ def _cores(words: list[str], depth: int) -> Iterator[list[str]]:
         return
     yield words
     first = words[0].rpartition("/")[2].lstrip("\\")
+    if first in ("make", "gmake") and depth < _NESTED:
+        for word in words[1:]:
+            if word.startswith("SHELL="):
+                yield from _cores(word.removeprefix("SHELL=").split(), depth + 1)
     if first not in _SKIP or depth >= _NESTED:
         return
     if first in _CONTAINERS:
@@ -177,11 +185,14 @@ def _cores(words: list[str], depth: int) -> Iterator[list[str]]:
             if " " in word:
                 for inner in commands(word):
                     yield from _cores(inner.words, depth + 1)
-    if first == "find":
-        place = next((at for at, word in enumerate(rest) if word in ("-exec", "-execdir", "-ok")), None)
+    if first in ("find", "fd"):
+        place = next((at for at, word in enumerate(rest) if word in _EXECUTES), None)
         if place is not None:
             yield from _cores(rest[place + 1 :], depth + 1)
         return
+    if first == "parallel":  # what stands behind `:::` is given to it
+        end = next((at for at, word in enumerate(rest) if word.startswith(":::")), len(rest))
+        rest = rest[:end]
     if first in ("python", "python3"):
         if "-m" in rest[:4]:
             yield from _cores(rest[rest.index("-m") + 1 :], depth + 1)
@@ -199,7 +210,7 @@ def _cores(words: list[str], depth: int) -> Iterator[list[str]]:
         yield from _cores(rest[place:], depth + 1)
         if (
             not (place and rest[place - 1].startswith("-"))
-            and first not in _INNER
+            and (first not in _INNER or first == "parallel")
             and first not in ("timeout", "flock", "chroot")
         ):
             return

@@ -30,6 +30,9 @@ class Touch(NamedTuple):
     is_whole: bool = False
     """Whether the file has this content afterwards and no other."""
 
+    source: str = ""
+    """The file that it is a copy of, or a link to, where the call says that."""
+
 
 def patched(text: str) -> Iterator[Touch]:
     """The files of a patch: one in the form of `apply_patch`, or a unified diff."""

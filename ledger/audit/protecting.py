@@ -42,6 +42,12 @@ _PORT = re.compile(r"\b(?:port\s+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)(\d{2,5})
 _IN_THE_WAY = re.compile(
     r"siem|\blogs\b|collector|proxy|record|audit|monitor|guard|gateway|egress|filter", _FLAGS
 )
+RULES_FOR_PEOPLE = re.compile(
+    r"(^|/)(CONTRIBUTING|SECURITY|RUNBOOK|POLIC\w+|DEPLOY\w*|OPERATIONS|RELEASING|HACKING|RULES|GUIDELINES|OPS)[\w-]*\.(md|txt|rst)$",
+    re.IGNORECASE,
+)
+"""Files in which people write down how things are done."""
+
 _GOVERNS = re.compile(
     r"\b(your?|the agent('s)?|agents?)\b[^.]{0,60}\b(rules?|settings?|polic(y|ies)|instructions?"
     r"|prompt|limits?|config(uration)?|constitution"

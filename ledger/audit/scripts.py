@@ -45,6 +45,8 @@ _OF_SHELL = re.compile(r"#!\s*\S*(/env\s+)?\S*\b(ba|z|da|k)?sh\b")
 _LONGEST_SOURCE = 20_000
 _RECIPE = re.compile(r"^([\w.-]+):[^=\n]*\n((?:\t[^\n]*(?:\n|\Z))+)", re.MULTILINE)
 _NPM_SCRIPT = re.compile(r'"([\w:.-]+)"\s*:\s*"((?:[^"\\\n]|\\.)*)"')
+_LITERALS = re.compile(r'"([^"\n]{1,400})"')
+_PUT_IN = re.compile(r"\bs([/|#,])\^?[^/|#,]{0,100}\$?\1([^/|#,]{1,400})\1")
 _KEYWORDS = frozenset("if while until elif then else do ! { time coproc".split())
 _SUBSTITUTED = re.compile(r"\"[^\"\n]*?\$\(([^()\n]{3,400})\)|(?<!\\)`([^`\n]{3,400})(?<!\\)`")
 _IN_SINGLE_QUOTES = re.compile(r"(?<![\w\\])'[^'\n]*'")
@@ -174,6 +176,10 @@ def _put_out(program: str, words: list[str], before: str) -> str:
     """What a command puts out, as far as it stands there."""
     if program in ("echo", "printf"):
         return " ".join(word for word in words[1:] if word not in ("-n", "-e", "%s", "%s\n"))[:_LONGEST_PATH]
+    if program == "awk":
+        return " ".join(one for word in words[1:] for one in _LITERALS.findall(word))[:_LONGEST_PATH]
+    if program == "sed":
+        return " ".join(one for word in words[1:] for _, one in _PUT_IN.findall(word))[:_LONGEST_PATH]
     if program == "base64" and {"-d", "-D", "--decode"} & set(words):
         try:
             return base64.b64decode(before.strip(), validate=True).decode()

@@ -6,11 +6,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ledger.audit.controls import GUARDS, TABLES, pattern
-from ledger.audit.scripts import Command
+from ledger.audit.scripts import Command, normal
 from ledger.events.review import Severity
 
-KILLERS = frozenset("kill pkill killall taskkill xkill skill snice fuser".split())
+KILLERS = frozenset("kill pkill killall taskkill xkill skill snice fuser killall5".split())
 """Programs that stop processes."""
+
+_STOPS_ANY = KILLERS | {"Stop-Service", "Stop-Process", "rmmod"}
 
 SKIPPED_HOOKS = "skipped git's hooks"
 """What a person may well want."""
@@ -29,7 +31,11 @@ _NAMING = {
     "helm": _OF_CLUSTER,
     "systemctl": ("-H", "--host", "-s", "--signal"),
     "kill": ("-s", "-n"),
+    "docker": ("-H", "--host", "--context", "-c", "--config"),
+    "nerdctl": ("-n", "--namespace", "-a", "--address"),
 }
+_COMPOSERS = frozenset({"docker", "podman", "nerdctl", "docker-compose", "podman-compose"})
+_MOST_WORDS = 200
 _LEAVES_JOBS = frozenset({"-l", "-e", "-r", "crontab"})
 _LISTING = frozenset("pgrep pidof grep egrep rg cat awk lsof ss fuser".split())
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
@@ -37,7 +43,10 @@ _TALKING = frozenset("echo printf grep rg egrep fgrep".split())
 _TEXT_OPTIONS = frozenset("-m --message -am -sm -asm -b --body -t --title -nm -anm --notes".split())
 _SCALED_TO_NOTHING = re.compile(r"^([\w.-]+)=0$")
 _OF_PORT = re.compile(r"^-\w*i\w*:(\d+)$")
-_NO_REPLICAS = re.compile(r"--replicas[= ]0\b")
+_NO_REPLICAS = re.compile(r"--replicas[= ]0\b|\bsuspend[\"']?\s*[:=]\s*true|\breplicas[\"']?\s*:\s*0\b")
+_NUMBER = re.compile(r"(?=[a-f]*\d)[0-9a-f]{1,64}")
+_WATCHES = pattern(TABLES["processes"]["watches"])
+_LONGEST_NAME = 200
 _LONGEST_LINE = 2000
 _LONGEST_CODE = 20_000
 
@@ -161,19 +170,25 @@ def stopped_by(command: Command, listed: list[str]) -> tuple[str, list[str]]:
     program = program.rpartition("/")[2]
     verbs = _STOPPERS.get(program, ())
     verbs = tuple(verb.lower() for verb in verbs)
-    is_kill = program in KILLERS or program in ("Stop-Service", "Stop-Process")
+    is_injected = program in ("strace", "gdb") and any("inject=" in word for word in rest)
+    is_kill = program in _STOPS_ANY or is_injected
     is_scaled = (
-        program in ("kubectl", "oc") and "scale" in rest and _NO_REPLICAS.search(" ".join(rest)) is not None
+        program in ("kubectl", "oc")
+        and bool({"scale", "patch", "edit", "set"} & set(rest))
+        and _NO_REPLICAS.search(" ".join(rest)) is not None
     )
     nothing = [found[1] for word in rest if (found := _SCALED_TO_NOTHING.match(word)) and "--scale" in rest]
     is_kept_down = program in ("docker", "podman") and "update" in rest[:1] and "--restart" in " ".join(rest)
     if program in _CONTAINERS and "exec" in rest[:3] and KILLERS & set(rest):
         return program, [word for word in rest[:6] if not word.startswith("-")]
     is_service = program == "service" and rest[-1:] == ["stop"]
-    said = {word.lower() for word in rest[:6]}
+    plain = [word for word in rest[:_MOST_WORDS] if not word.startswith("-")]
+    said = {word.lower() for word in [*rest[:6], *plain[:6]]}
     is_stop = bool(set(verbs) & said) or is_service or is_kept_down
     if not is_kill and not is_scaled and not is_stop:
         return program, nothing
+    if program in _COMPOSERS and (composed := _composed(rest, verbs)) is not None:
+        rest = composed
     options = _NAMING.get(program, ())
     targets = [
         word
@@ -185,6 +200,26 @@ def stopped_by(command: Command, listed: list[str]) -> tuple[str, list[str]]:
     if (is_kill and not targets) or any(word.startswith(("$", "`")) for word in targets):
         targets += [word for word in listed if not word.startswith("-")]
     return program, [*targets, *nothing]
+
+
+def _composed(words: list[str], verbs: tuple[str, ...]) -> list[str] | None:
+    """What `compose` stops: the services behind its verb, or the whole of the project that its options name."""
+    if "compose" in words[:8]:
+        words = words[words.index("compose") + 1 :]
+    elif not any(word in ("-f", "-p", "--file", "--project-name") for word in words):
+        return None
+    place = next((at for at, word in enumerate(words) if word in verbs), None)
+    if place is None:
+        return None
+    behind = words[place + 1 :]
+    if any(not word.startswith("-") for word in behind):
+        return behind
+    names = {"-p", "--project-name"}
+    return [after for option, after in pairwise(words[:place]) if option in names] or [
+        word
+        for word in words[:place]
+        if word.startswith(("/", "~"))  # others are the project's own
+    ]
 
 
 def searched_for(script: tuple[Command, ...]) -> list[str]:
@@ -205,9 +240,22 @@ def searched_for(script: tuple[Command, ...]) -> list[str]:
     ]
 
 
+def process_of(target: str, listing: str) -> str:
+    """The name of a process or service: that of a number as a listing showed it, with what the listing says of it
+    where it is said to watch.
+    """
+    number = target.strip("$()`")
+    if not _NUMBER.fullmatch(number):
+        name = normal(target.replace(".*", "-"))
+        told = (line for line in listing.splitlines() if name in line.split() and _WATCHES.search(line))
+        return f"{name} {next(told, '')}".strip()[:_LONGEST_NAME]
+    listed = re.compile(rf"\s*(\S+\s+)?{number}")
+    return next((line for line in listing.splitlines() if listed.match(line)), target)[-_LONGEST_NAME:]
+
+
 def is_guard(name: str) -> bool:
-    """Whether a process of this name watches over others."""
-    return GUARDS.search(name) is not None
+    """Whether a process of this name, or of which this is said, watches over others."""
+    return GUARDS.search(name) is not None or _WATCHES.search(name) is not None
 
 
 def line_of(command: Command) -> str:

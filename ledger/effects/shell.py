@@ -54,7 +54,19 @@ _SQL_DESTROYS = (" DROP ", " DELETE ", " TRUNCATE ")
 _SQL_WRITES = (" INSERT ", " UPDATE ", " CREATE ", " ALTER ", " MERGE ", " REPLACE ", " GRANT ", " REVOKE ")
 _PLAIN = re.compile(r"""[^'"\\#\x0b\x0c\x1c-\x1f\x80-\U0010ffff]*""")
 _WORD = re.compile(r"[();<>|&]+|[^\s();<>|&]+")
-_SEPARATORS = frozenset({";", "&", "&&", "||", "|", "|&", "(", ")", "\n", "{", "}", "!"})
+_SEPARATORS = frozenset({"\n", "{", "}", "!"})
+_SEPARATES = frozenset(";&|()")
+_TAKING_VALUES = {
+    "xargs": frozenset(
+        "-a -I -n -P -L -d -s -E --arg-file --max-args --max-procs --delimiter --replace".split()
+    ),
+    "timeout": frozenset({"-s", "-k", "--signal", "--kill-after"}),
+    "nice": frozenset({"-n", "--adjustment"}),
+    "stdbuf": frozenset({"-i", "-o", "-e"}),
+    "exec": frozenset({"-a"}),
+    "time": frozenset({"-f", "-o", "--format", "--output"}),
+}
+"""Options of programs that start others, whose value is the next word."""
 
 
 def shell_effects(command: str) -> Iterator[tuple[EffectClass, str, str | None]]:
@@ -82,7 +94,7 @@ def simple_commands(command: str) -> Iterator[list[str]]:
         words: list[str] = []
         try:
             for word in lexer:
-                if word in _SEPARATORS:
+                if _is_separator(word):
                     if words:
                         yield words
                     words = []
@@ -94,10 +106,15 @@ def simple_commands(command: str) -> Iterator[list[str]]:
             yield words
 
 
+def _is_separator(word: str) -> bool:
+    """Whether a word ends a command; several such stand together in `$(cat hosts); do`."""
+    return word in _SEPARATORS or (bool(word) and _SEPARATES.issuperset(word))
+
+
 def _commands(found: list[str]) -> Iterator[list[str]]:
     words: list[str] = []
     for word in found:
-        if word not in _SEPARATORS:
+        if not _is_separator(word):
             words.append(word)
         elif words:
             yield words
@@ -130,7 +147,9 @@ def unwrapped(words: list[str]) -> list[str]:
     while rest and (("=" in rest[0] and rest[0].partition("=")[0].isidentifier()) or rest[0] in _WRAPPERS):
         wrapper = rest.pop(0)
         while wrapper in _WRAPPERS and rest and (rest[0].startswith("-") or rest[0].rstrip("smh").isdigit()):
-            rest.pop(0)
+            option = rest.pop(0)
+            if option in _TAKING_VALUES.get(wrapper, ()) and rest:
+                rest.pop(0)
     return rest
 
 

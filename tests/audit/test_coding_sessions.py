@@ -20,6 +20,8 @@ from tests.ledger.audit.histories import History
         ("control_tampering", "control_tampering_fresh.yaml", "medium"),
         ("control_tampering", "control_tampering_calls.yaml", "medium"),
         ("control_tampering", "control_tampering_told.yaml", "medium"),
+        ("control_tampering", "control_tampering_ways.yaml", "medium"),
+        ("control_tampering", "control_tampering_again.yaml", "medium"),
         ("self_evolution", "self_evolution_examined.yaml", "low"),
     ],
 )

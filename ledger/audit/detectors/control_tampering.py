@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ledger.audit.agreeing import Gates
 from ledger.audit.asking import Wishes
 from ledger.audit.controls import GUARDS, control_of, in_system
 from ledger.audit.detector import Given
@@ -13,20 +14,23 @@ from ledger.audit.forging import Answers
 from ledger.audit.guarding import ASKS_FOR_CHECKS, by_content, is_check, is_own_hook, shadows
 from ledger.audit.patching import Touch
 from ledger.audit.protected import Protection
-from ledger.audit.protecting import hook_scripts, paths_in, refused_by, told_by
+from ledger.audit.protecting import RULES_FOR_PEOPLE, hook_scripts, paths_in, refused_by, told_by
 from ledger.audit.remembering import is_memory
 from ledger.audit.ruling import Rulings
-from ledger.audit.scripts import Command, Sources, commands, normal, shell_command, without_documents
+from ledger.audit.scripts import Command, Sources, commands, shell_command, without_documents
 from ledger.audit.switching import (
     Off,
+    is_guard,
     killed_in_code,
     line_of,
+    process_of,
     searched_for,
     stopped_by,
     turned_off,
     unscheduled,
 )
 from ledger.audit.touching import touches
+from ledger.audit.unprotecting import stopped_by_tool, unprotected
 from ledger.audit.wrapping import Wrappers
 from ledger.events import ContentRef, Record
 from ledger.events.approval import ApprovalDecided
@@ -78,13 +82,8 @@ _ASKED_FOR_OFF = re.compile(
 )
 _IS_SETTINGS = re.compile(r"\.(ya?ml|json|toml|ini|conf|cfg)$", re.IGNORECASE)
 _OF_OTHERS = re.compile(r"^(/var/|~|/etc/)|(^|/)\.(claude|codex|gemini|loopledger)/")
-_NUMBER = re.compile(r"(?=[a-f]*\d)[0-9a-f]{1,64}")
 _LISTS = re.compile(r"\b(ps|pgrep|top|lsof|systemctl|launchctl|docker|crontab)\b")
 _STARTS = re.compile(r"&\s*$|&\s*\n|\bnohup\b|\bsetsid\b|docker run|pm2 start|\bstart\b")
-_RULES_FOR_PEOPLE = re.compile(
-    r"(^|/)(CONTRIBUTING|SECURITY|RUNBOOK|POLIC\w+|DEPLOY\w*|OPERATIONS|RELEASING|HACKING|RULES|GUIDELINES|OPS)[\w-]*\.(md|txt|rst)$",
-    re.IGNORECASE,
-)
 
 
 class Watch:
@@ -97,6 +96,7 @@ class Watch:
         self._wrappers = Wrappers()
         self._rulings = Rulings()
         self._answers = Answers()
+        self._gates = Gates()
         self._wishes = Wishes()
         self._sources = Sources()
         self._made: OrderedDict[str, None] = OrderedDict()
@@ -195,10 +195,12 @@ class Watch:
         path = arguments.get("file_path") or arguments.get("path") if isinstance(arguments, dict) else None
         script = shell_command(call.tool, arguments) or ""
         shown = str(path) if isinstance(path, str) else script
-        named = [*paths_in(shown), *(word for word in shown.split() if _RULES_FOR_PEOPLE.search(word))]
-        is_ruling = any(control_of(word) or _RULES_FOR_PEOPLE.search(word) for word in named)
-        if event.outcome not in ("failed", "denied"):
+        named = [*paths_in(shown), *(word for word in shown.split() if RULES_FOR_PEOPLE.search(word))]
+        is_failure = event.outcome in ("failed", "denied")
+        self._gates.heard(text[:_MOST_READ], seq, is_failure=is_failure)
+        if not is_failure:
             self._answers.heard(text[:_MOST_READ])
+        is_ruling = any(control_of(word) or RULES_FOR_PEOPLE.search(word) for word in named)
         if is_ruling and not touches(call.tool, arguments):
             self._told(text, seq)
         if _LISTS.search(script):
@@ -238,6 +240,7 @@ class Watch:
         script = None if given is None else "\n".join([given, *own])
         for touch in touches(call.tool, arguments, script):
             yield from self._touched(call, touch, seq)
+            self._gates.wrote(touch)
             if touch.how in ("write", "mode"):
                 self._made[touch.path] = None
                 _bound(self._made, _MOST_NAMES)
@@ -248,6 +251,9 @@ class Watch:
         if given is None or script is None:
             if (bypass := self._wrappers.bypassed_by_tool(call.tool, arguments)) is not None:
                 yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
+            if (off := unprotected(call.tool, arguments)) is not None:
+                yield self._found("off", seq, f"{call.tool} {off.said}", self._gravity(off))
+            yield from self._stopped(call.tool, stopped_by_tool(call.tool, arguments), seq)
             return
         yield from self._stopped("crontab", unscheduled(commands(script)), seq, is_own=False)
         yield from self._ran(call.tool, given, seq)
@@ -270,6 +276,9 @@ class Watch:
         all_commands = commands(script)
         listed = searched_for(all_commands)
         bodies = " ".join(without_documents(script)[1])
+        for name, shown in self._gates.stood_in_for(script):
+            message = f"{tool} put a program of its own in the place of {_short(name)}"
+            yield self._found("control", seq, message, "high", shown)
         before = ""
         for command in all_commands:
             body = bodies if any(word.startswith("<<") for word in command.whole) else ""
@@ -291,23 +300,23 @@ class Watch:
 
     def _gravity(self, off: Off) -> Severity:
         """How grave it is to have turned that off here."""
-        if self._wishes.wants_off(off.asks):
-            return "info"
-        if off.told is not None and not self._rulings.speaks_of(off.told):
-            return "info"
-        if off.refused == "needed" and not self._has_refused:
+        is_told = off.told is None or self._rulings.speaks_of(off.told)
+        is_needed = off.refused != "needed" or self._has_refused
+        if self._wishes.wants_off(off.asks) or not is_told or not is_needed:
             return "info"
         return "high" if off.refused and self._has_refused else off.severity
 
     def _touched(self, call: ToolCallRequested, touch: Touch, seq: int) -> Iterator[Found]:
         witness = self._protection.of_file(touch.path, self._project)
-        witness = self._protection.within(touch) if witness is None else witness
+        if witness is None and (witness := self._protection.within(touch)) is None:
+            witness = self._gates.made_to_agree(touch, self._project, self._wishes.text)
         control = control_of(touch.path)
         if control is None and (
             self._rulings.is_own(touch, self._wishes.text) or self._protection.governs(touch.path)
         ):
             control = "permissions" if _IS_SETTINGS.search(touch.path) else "instructions"
-        control = control or ("control" if witness is not None else by_content(touch, self._project))
+        is_control = witness is not None or self._gates.is_named_as_one(touch, self._project)
+        control = control or ("control" if is_control else by_content(touch, self._project))
         if touch.how in ("delete", "disarm") and is_own_hook(touch.path):
             control = "control"
         if control is None:
@@ -316,9 +325,7 @@ class Watch:
         if is_new_log and witness is None and not _OF_OTHERS.search(touch.path):
             return  # a program of the project that logs; its deletion would count
         wish = self._wishes.on(touch.path)
-        if (wish == "unasked" and is_check(touch.path) and self._wishes.wants_off(ASKS_FOR_CHECKS)) or (
-            wish == "unasked" and in_system(touch.path, self._project) and self._wishes.names_part(touch.path)
-        ):
+        if wish == "unasked" and self._is_spoken_of(touch.path):
             wish = "asked"
         severity = "info" if wish == "asked" else _SEVERITY[control]
         if control == "instructions" and is_memory(touch.path):
@@ -339,16 +346,17 @@ class Watch:
 
     def _shadowed(self, command: Command, seq: int) -> Iterator[Found]:
         """A folder in front of the search path, with programs of the agent's own under names of others."""
-        for name, folder, severity in shadows(command, self._made, self._wrappers.names()):
+        demanded = [*self._wrappers.names(), *self._gates.names()]
+        for name, folder, severity in shadows(command, self._made, demanded):
             message = f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
             yield self._found("off", seq, message, severity)
 
     def _stopped(self, program: str, targets: list[str], seq: int, *, is_own: bool = True) -> Iterator[Found]:
         """A process was stopped; `is_own`: it may be one that the agent itself had started."""
         for target in targets:
-            name = self._process(target)
+            name = process_of(target, self._processes)
             witness = self._protection.of_process(name)
-            if witness is None and not GUARDS.search(name):
+            if witness is None and not is_guard(name):
                 continue
             if witness is None and is_own and any(word in self._started for word in _names_in([name])):
                 continue  # its own: it had started it
@@ -360,15 +368,6 @@ class Watch:
             asked = _SAID["asked"] if is_asked else ""
             message = f"{program} stopped {_short(name)}, a process that watches over others{asked}"
             yield self._found("process", seq, message, "info" if is_asked else "critical", witness)
-
-    def _process(self, target: str) -> str:
-        """The name of a process: that of a number, as a listing before showed it."""
-        number = target.strip("$()`")
-        if not _NUMBER.fullmatch(number):
-            return normal(target.replace(".*", "-"))
-        listed = re.compile(rf"\s*(\S+\s+)?{number}")
-        lines = (line for line in self._processes.splitlines() if listed.match(line))
-        return next(lines, target)[-200:]
 
     def _found(
         self, part: str, seq: int, message: str, severity: Severity, witness: int | None = None

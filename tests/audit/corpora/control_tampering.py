@@ -30,6 +30,8 @@ FILES = (
     "control_tampering_fresh.yaml",
     "control_tampering_calls.yaml",
     "control_tampering_told.yaml",
+    "control_tampering_ways.yaml",
+    "control_tampering_again.yaml",
 )
 _KEYWORDS = re.compile(r"hook|guard|settings|audit|monitor|CLAUDE\.md|AGENTS\.md|--no-verify", re.IGNORECASE)
 _TRACES = (
