@@ -26,7 +26,7 @@ _OTHER_ORDER = re.compile(r"\b(before|after|until|unless|once|not|never|no)\b")
 _CUT = re.compile(r"\band\b|\bthen\b|[,;]")
 _FROM_TO = re.compile(r"\bfrom ((?:[\w'-]+ ){1,4})to ((?:[\w'-]+ ?){1,3})")
 _DETERMINED = frozenset("the a an every each all any your our its their".split())
-_NOUN = re.compile(r"(?:fier|izer|iser|tion|sion|ment|ness|ance|ence)s?$")
+_NOUN = re.compile(r"(?:fier|i[sz]er|[st]ion|m[e]nt|ness|(?:a|e)nc[e])s?$")
 """The ending of a word that names a thing, though its idea is something that one does."""
 _PASSIVE = re.compile(
     r"\b(be|been|being|is|are|was|were|get|gets) (\w+ly )?\w+(ed|en|ught|ade|one|nt|old|ut)\b|\bby\b"

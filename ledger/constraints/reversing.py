@@ -20,6 +20,9 @@ _VIA = re.compile(r"\b(?:via|through|by way of) (.+)")
 _STRAIGHT = re.compile(r"\b(?:direct|directly|straight|yourself|immediately)\b")
 _LACKS = re.compile(r"\b(?:without|instead_of)\b")
 _ORDERED = re.compile(r"\b(?:before|after|until|once|unless|if|when|whenever|except|or|nor)\b")
+_WHO_ACTS = re.compile(
+    r"(?:and |but )?(?:(i|(?:the )?user)|you|(?:the )?(?:assistant|agent))\b(?! (?:ask|want|sa[iy]|prefer))"
+)
 _RANKS = {"choice", "order"}
 _PERSONS = frozenset(("@agent", "@user", "@us"))
 
@@ -31,7 +34,12 @@ def is_turned(rule: Clause, said: Clause) -> bool:
         some = [its for its in theirs if its.kind == mine.kind or {its.kind, mine.kind} == _RANKS]
         if any(_is_crossed(mine, its) for its in some) and not any(_is_straight(mine, its) for its in some):
             return True
-    return is_repaired(rule, said) or is_done_by_other(rule, said) or is_done_to_other(rule, said)
+    return (
+        is_repaired(rule, said)
+        or is_done_by_other(rule, said)
+        or is_done_to_other(rule, said)
+        or is_left_to_other(rule, said)
+    )
 
 
 def is_passed_over(rule: Wanted, said: Clause) -> bool:
@@ -147,8 +155,9 @@ def _is_repaired(asked: tuple[frozenset[str], ...], told: tuple[frozenset[str], 
 
 
 def _place(one: str, told: tuple[frozenset[str], ...]) -> int | None:
+    own = [at for at, some in enumerate(told) if one in some]
     alike = frozenset((one, *near(one)))
-    places = [at for at, some in enumerate(told) if shared(alike, some)]
+    places = own or [at for at, some in enumerate(told) if shared(alike, some)]
     return places[0] if len(places) == 1 else None
 
 
@@ -165,6 +174,22 @@ def is_done_by_other(rule: Clause, said: Clause) -> bool:
             if all(crossed) and (not _PERSONS.isdisjoint(crossed[0] | crossed[1]) or "by" in rule.words):
                 return True
     return False
+
+
+def is_left_to_other(rule: Clause, said: Clause) -> bool:
+    """Whether user and agent have changed their parts: `you call them, I do not` for `I call them; you must not`."""
+    asked, told = _parts_played(rule), _parts_played(said)
+    return len(asked) == len(told) == 2 and all(asked[who] != told[who] for who in asked)
+
+
+def _parts_played(said: Clause) -> dict[str, int]:
+    """The sign of what the user is to do, and the agent, where one of them must and the other must not."""
+    found = {
+        "user" if who[1] else "agent": part.sign
+        for part in said.parts
+        if not part.is_condition and (who := _WHO_ACTS.match(part.text))
+    }
+    return found if set(found.values()) == {1, -1} else {}
 
 
 def is_done_to_other(rule: Clause, said: Clause) -> bool:

@@ -38,6 +38,8 @@ _SPARED = re.compile(
     r"|\b(do|does|need|needs|are|is|must) not$"
     r"|\b(is|are|stays?|remains?) (exempt(ed)?|unaffected|excluded|excepted|free of (it|this|that))\b"
 )
+_TOLD_TO = re.compile(r"\b(?:tell|inform|warn|remind|notify) (?:[\w'-]+ ){1,4}?that\b[^,;]*")
+"""What others are to be told permits nothing: `tell callers that calls may be recorded`."""
 _NOT_YET = re.compile(
     r"^(?:\w+: )?(?:please |you |nobody |the \w+ )*"
     r"(?:do not|must not|may not|cannot|should not|never(?! \w+ed\b)|must)\b"
@@ -96,7 +98,7 @@ AUXILIARY = frozenset("is are must may can should will cannot be shall".split())
 WHO = frozenset("that which who whose whom".split())
 """Words that begin a clause on what stands before them."""
 
-IF = frozenset("if when where".split())
+IF = frozenset("if when where whenever wherever".split())
 """Words that begin a condition."""
 
 
@@ -157,7 +159,8 @@ def is_reported(text: str) -> bool:
 
 def is_permit(text: str) -> bool:
     """Whether it permits, and does not only limit."""
-    return _PERMIT.search(text) is not None and not is_only(text) and _BOUND.search(text) is None
+    own = _TOLD_TO.sub(" ", text)
+    return _PERMIT.search(own) is not None and not is_only(text) and _BOUND.search(text) is None
 
 
 def is_negative(word: str) -> bool:

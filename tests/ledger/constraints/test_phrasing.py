@@ -1,9 +1,13 @@
 """Laws of phrasing: how English forbids, demands, sets in order, limits and enumerates, whatever it speaks of."""
 
+import re
+import tomllib
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from ledger.constraints import phrasal
 from ledger.constraints.enumerating import members
 from ledger.constraints.visibility import KEPT, see
 from ledger.constraints.wording import sentences
@@ -245,3 +249,32 @@ def test_a_heading_that_leads_reaches_to_the_end_of_its_list() -> None:
         for one in sentences("Do not:\n- push to main\n- delete files\nThe build is green.\n- Ship it")
     ]
     assert some == ["do not: push to main", "do not: delete files", "the build is green.", "ship it"]
+
+
+def test_a_turn_of_phrase_puts_back_only_what_each_of_its_ways_has_read() -> None:
+    """Ways are tried side by side and count their groups one after the other."""
+    file = Path(phrasal.__file__).with_name("rule_phrases.toml")
+    for phrase in tomllib.loads(file.read_text("utf-8"))["phrases"]:
+        put = {int(number) for number in re.findall(r"\\(\d)", phrase["say"])}
+        before = 0
+        for way in phrase["for"]:
+            count = re.compile(way).groups
+            assert not put or put & set(range(before + 1, before + count + 1)), (phrase["say"], way)
+            before += count
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["You contact the bank; the user does not.", "The agent contacts the bank, and the user must not."],
+)
+def test_user_and_agent_do_not_change_their_parts(text: str) -> None:
+    assert see("I will contact the bank; you must not.", text).visibility not in KEPT
+
+
+def test_what_is_to_be_treated_as_confidential_keeps_its_name() -> None:
+    rule = "Treat the salary data as confidential; do not share it with anyone but me."
+    assert (
+        see(rule, "The salary data is confidential; do not share it with anyone but the user.").visibility
+        in KEPT
+    )
+    assert see(rule, "The patient data is confidential; share it with nobody.").visibility not in KEPT
