@@ -32,6 +32,7 @@ _IS_OUT = re.compile(r"^((?!is |are )[\w' -]+?(?<! are)(?<! is)) out$")
 _OF_ALL = re.compile(r"\w{2,}ed")
 _FOR_ALL = re.compile(r"\b(?:throughout|instead|everywhere|always)$")
 _WITHOUT = re.compile(r"\b(?:without|no) [\w' -]*$")
+_EXAMPLE = re.compile(r"(?:e\.g\.|eg|for example|for instance|like|such as),? [^a-z]+")
 _APART = re.compile(r"\(([^()]*)\)")
 _ENDS = frozenset("before after when if while so because unless until once".split())
 _TURN_IF_REFUSED = frozenset(("unless", "except"))
@@ -175,6 +176,8 @@ def clause(text: str, *, is_ruled: bool = False) -> Clause:
 def _apart(found: re.Match[str]) -> str:
     """Words in brackets: examples belong to what is said, remarks do not."""
     inner = found[1]
+    if _EXAMPLE.fullmatch(inner):
+        return " "
     if _NONE_OF.fullmatch(inner):
         return f" without {inner.removeprefix('no ').replace(', no ', ' or ')} "
     inner = _IS_OUT.sub(r"\1 are out", inner)

@@ -30,6 +30,7 @@ _NOUN = re.compile(r"(?:fier|i[sz]er|[st]ion|m[e]nt|ness|(?:a|e)nc[e])s?$")
 """The ending of a word that names a thing, though its idea is something that one does."""
 _PASSIVE = re.compile(
     r"\b(be|been|being|is|are|was|were|get|gets) (\w+ly )?\w+(ed|en|ught|ade|one|nt|old|ut)\b|\bby\b"
+    r"|\bwith(?:out)? (?:its|their|an?|the|your|all|every|any) (?:\w+ )?\w+ed\b"
 )
 
 

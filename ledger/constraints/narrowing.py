@@ -25,6 +25,14 @@ DAYS = re.compile(
 _ONLY_SOME = re.compile(
     r"\bonly (?:the |an? |some |for the )*(first|last|next|one|some|few|newest|latest|largest|biggest|major|main)\b"
 )
+_OF_SOME = re.compile(
+    r"\b(?:for|of|from|by|with) (?:the |our |all |any )*"
+    r"(new|old|existing|former|young|first-time|regular|large|small|big|major)"
+    r" \w+(?=$|[.,;:]| (?:must|may|can|should|is|are|be|to|by|in|on|at|only)\b)"
+    r"|\b(new|existing|former|young|first-time|regular)"
+    r" (?:patient|customer|client|user|student|employee|member|supplier|tenant|guest)s?\b(?!')"
+)
+"""Which of those that a rule speaks of, in words that say little by themselves."""
 _ANYTHING = re.compile(r"\b(anything|anyone|anybody|nothing|nobody|everything|everyone)\b")
 _ALL = re.compile(r"\b(?:all|every|any|each) (\w+)")
 HARMLESS = frozenset(
@@ -44,6 +52,7 @@ HARMLESS = frozenset(
         " role mind remit arrival lifetime lifespan qualify explicit clear proper real"
         " bot due language version fit apiece interval frequency additional extra further"
         " style tone design scope focus approach method wording layout convention alone sole exist everywhere"
+        " immediate itself themselves"
         " plain ordinary come assume presume suppose switch turn punctuation typography"
         " happen involve concern relate carry hold consist form like way manner order matter fact point part piece"
     ).split()
@@ -53,7 +62,9 @@ HARMLESS = frozenset(
 
 _HEADS = frozenset(
     idea(word)
-    for word in "character code post english symbol syntax markup entry label message process bit stuff".split()
+    for word in (
+        "character code post english symbol syntax markup entry label message process bit stuff brand firm company"
+    ).split()
 )
 """Words that add nothing where they follow what a rule names: `tab characters`, `blog posts`."""
 
@@ -98,6 +109,13 @@ def is_narrower(
         return True
     only = _ONLY_SOME.search(text)
     if only is not None and not rule.whole.is_only and only[1] not in rule.whole.text:
+        return True
+    some = _OF_SOME.search(text)
+    if (
+        some is not None
+        and (some[1] or some[2]) not in rule.whole.text
+        and idea(some[0].split()[-1]) in rule.ideas
+    ):
         return True
     found = restricting(rule, said, terms, matched)
     for at in sorted(
@@ -201,6 +219,8 @@ def _is_said_too(rule: Wanted, said: Clause, term: Term, places: set[int]) -> bo
         (after in _LISTED and term.place + 2 in places) or (before in _LISTED and term.place - 2 in places)
     ):
         return True
+    if after and idea(after[0]) in rule.any_of:
+        return False  # `tax forms` for `any forms`
     is_object = term.place - 1 in places and is_deed(idea(words[term.place - 1])) and not term.is_condition
     if is_object and -1 in rule.signs.values() and _names_other(rule, said):
         return True

@@ -176,6 +176,10 @@ def turns_a_part(rule: Wanted, said: Clause) -> bool:
             there = [term for term in here if term.idea in own - _said_with(rule.whole, its.sign)]
             if any(opposites(term.idea) & own for term in here):
                 continue  # `keep it enabled` for `never disable it`
+            if {term.idea for term in here} & _said_otherwise(rule.whole, number, its.sign) and not own <= {
+                term.idea for term in here
+            }:
+                continue  # `mails are drafts only` for `send no mails, write drafts`
             if (
                 (its.sign == part.sign and not (its.is_permit and part.sign < 0))
                 or its.is_condition
@@ -196,6 +200,12 @@ def _said_with(said: Clause, sign: int) -> set[str]:
         for term in said.terms
         if term.sign == sign and not said.parts[term.segment].is_condition and not is_deed(term.idea)
     }
+
+
+def _said_otherwise(said: Clause, number: int, sign: int) -> set[str]:
+    """What stands only in those of its parts, other than one, that have another sign than that one."""
+    own = _all_in(said, number)
+    return {term.idea for term in said.terms if term.segment != number and term.sign == sign} - own
 
 
 def _all_in(said: Clause, number: int) -> set[str]:

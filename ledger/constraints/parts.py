@@ -170,7 +170,7 @@ def _is_more_of(between: str, text: str, *, is_open: bool) -> bool:
 
 def _cut_and(found: re.Match[str]) -> str:
     """`A must be B and C is D` are two; `A and B must be C` is one."""
-    before = re.split(r"[;:,] ", found.string[: found.start()])[-1]
+    before = re.split(r"[;:,] ", found.string[: found.start()].rstrip(", "))[-1]
     words = before.split()
     is_order = orders(before) and len(words) >= _FEWEST and not words[1].endswith("s")
     is_whole = is_finite(before) or is_order

@@ -72,6 +72,8 @@ _NAMED = {
     "three quarters of an hour": "45 minutes",
     "a quarter of an hour": "15 minutes",
     "a quarter-hour": "15 minutes",
+    "quarter of an hour": "15 minutes",
+    "quarter-hour": "15 minutes",
     "a fortnight": "2 weeks",
     "half a dozen": "6",
     "a dozen": "12",

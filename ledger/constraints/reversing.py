@@ -5,6 +5,7 @@ anything from what a sentence leaves out.
 """
 
 import re
+from collections.abc import Set
 
 from ledger.constraints.clauses import Clause
 from ledger.constraints.lexicon import is_deed, near, weight
@@ -142,7 +143,7 @@ def _is_repaired(asked: tuple[frozenset[str], ...], told: tuple[frozenset[str], 
         for one in some:
             counts[one] = counts.get(one, 0) + 1
     home = {one: at for at, some in enumerate(asked) for one in some if counts[one] == 1}
-    where = {one: place for one in home if (place := _place(one, told)) is not None}
+    where = {one: place for one in home if (place := _place(one, told, counts.keys())) is not None}
     beside = {  # of each of them: with whose they stand in the sentence, though apart in the rule
         one: {home[other] for other, at in where.items() if at == place and home[other] != home[one]}
         for one, place in where.items()
@@ -154,9 +155,10 @@ def _is_repaired(asked: tuple[frozenset[str], ...], told: tuple[frozenset[str], 
     )
 
 
-def _place(one: str, told: tuple[frozenset[str], ...]) -> int | None:
+def _place(one: str, told: tuple[frozenset[str], ...], known: Set[str]) -> int | None:
+    """The piece in which it stands, or else another word for it. `known`: these each stand for themselves."""
     own = [at for at, some in enumerate(told) if one in some]
-    alike = frozenset((one, *near(one)))
+    alike = frozenset((one, *(near(one) - known)))
     places = own or [at for at, some in enumerate(told) if shared(alike, some)]
     return places[0] if len(places) == 1 else None
 

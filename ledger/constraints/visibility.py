@@ -87,8 +87,8 @@ def _see(rule: Wanted, text: str, is_ruled: bool) -> Seen:
         return found
     at_once = max(1, min(3, rule.sentences))
     is_there = bool(rule.bare) and rule.bare in plain
-    for start in range(len(said)):
-        for size in range(1, min(at_once, len(said) - start) + 1):
+    for size in range(1, at_once + 1):  # first what each says by itself
+        for start in range(len(said) - size + 1):
             there = ideas[start] if size == 1 else ideas[start].union(*ideas[start + 1 : start + size])
             window = said[start : start + size]
             before = ideas[start - 1] if start and _REFERS.search(window[0].text) else _NOTHING
@@ -101,10 +101,22 @@ def _see(rule: Wanted, text: str, is_ruled: bool) -> Seen:
             if size == 1:
                 one = _of_members(rule, one, told, needed, is_ruled=is_ruled or window[0].is_ruled)
             is_copied = is_copied or one.share == COPIED
-            found = _better(found, one)
+            if not (size > 1 and _is_said_alone(found, one)):
+                found = _better(found, one)
     if not is_copied and rule.bare and f" {rule.bare} " in f" {plain} ":
         return _better(found, Seen("verbatim", COPIED, rule.bare))
     return found
+
+
+def _is_said_alone(found: Seen, joint: Seen) -> bool:
+    """Whether one sentence says a rule by itself, and the one beside it adds nothing but words of something else."""
+    is_turned = joint.visibility == "inverted" and not joint.is_leave
+    return (
+        is_turned
+        and found.visibility in KEPT
+        and found.share >= joint.share
+        and found.words.rstrip(".!;") in joint.words
+    )
 
 
 def _of_members(
