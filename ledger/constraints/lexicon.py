@@ -93,7 +93,7 @@ MADE = frozenset(
         "login logout stay optedinto plaintext purchaseorder pullrequest apikey uppercase lowercase external count"
         " businesshours perday perweek permonth perhour approve backup send omit touch change include infra delete"
         " write email surname forename weekdays weekends cc permanently bullets revert chf"
-        " stdlib virtualmachine idempotent iso celsius fahrenheit vegan".split(),
+        " stdlib vm idempotent iso celsius fahrenheit vegan".split(),
     )
 )
 """Ideas that a turn of phrase may stand for, whose words are others."""
