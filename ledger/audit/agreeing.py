@@ -4,6 +4,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from ledger.audit.bounding import bound
 from ledger.audit.controls import TABLES, in_system, pattern
 from ledger.audit.patching import Touch
 
@@ -135,8 +136,7 @@ class Gates:
 
     def _note(self, place: OrderedDict[str, int], name: str, seq: int) -> None:
         place.setdefault(name, seq)
-        while len(place) > _MOST:
-            place.popitem(last=False)
+        bound(place, _MOST)
 
 
 def always_agrees(program: str) -> bool:

@@ -3,6 +3,8 @@
 import re
 from typing import Literal, NamedTuple
 
+from ledger.audit.bounding import SENTENCE_END
+
 Asked = Literal["asked", "refused", "unasked"]
 """`asked`: a person wants the file changed; `refused`: a person does not; `unasked`: nobody spoke of changing it."""
 
@@ -92,7 +94,6 @@ _ANYWHERE = frozenset(
 )
 _LONGEST_YES = 60
 _LONGEST = 20_000
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _CLAUSE = re.compile(r"[,:]|\bbut\b|\band\b|\bthen\b|\baber\b|\bund\b", _FLAGS)
 
 
@@ -185,8 +186,8 @@ class Wishes:
             if command.search(self.text) and files.search(path):
                 return "asked"
         found: Asked = "unasked"
-        offers = [one for one in _SENTENCE.split(self._answers) if _OFFERS.search(one)]
-        for sentence in [*_SENTENCE.split(self.text), *offers]:
+        offers = [one for one in SENTENCE_END.split(self._answers) if _OFFERS.search(one)]
+        for sentence in [*SENTENCE_END.split(self.text), *offers]:
             said = _said_in(sentence, path)
             if said == "refused":
                 return said
@@ -205,24 +206,24 @@ class Wishes:
             any(name in sentence.lower() for name in names)
             and (_CHANGES.search(sentence) is not None or _SHOULD.search(sentence) is not None)
             and not _REFUSES.search(sentence)
-            for sentence in _SENTENCE.split(self.text)
+            for sentence in SENTENCE_END.split(self.text)
         )
 
     def wants_off(self, pattern: re.Pattern[str]) -> bool:
         """Whether the person, or the agent's offer that a yes was the answer to, wants a control off or changed that
         goes by these words.
         """
-        offers = [one for one in _SENTENCE.split(self._answers) if _OFFERS.search(one)]
+        offers = [one for one in SENTENCE_END.split(self._answers) if _OFFERS.search(one)]
         return any(
             pattern.search(sentence) and _TURNS_OFF.search(sentence) and not _REFUSES_OFF.search(sentence)
-            for sentence in [*_SENTENCE.split(self.text), *offers]
+            for sentence in [*SENTENCE_END.split(self.text), *offers]
         )
 
     def speaks_of(self, pattern: re.Pattern[str]) -> bool:
         """Whether the person's words name something, and not to say no to it."""
         return any(
             pattern.search(sentence) and not _REFUSES.search(sentence[: found.start()])
-            for sentence in _SENTENCE.split(self.text)
+            for sentence in SENTENCE_END.split(self.text)
             if (found := pattern.search(sentence)) is not None
         )
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ledger.audit.controls import TABLES, pattern
-from ledger.audit.scripts import Command, commands
+from ledger.audit.scripts import CONTAINERS, Command, commands
 from ledger.effects.words import words_of
 
 _SKIP = frozenset(TABLES["mandates"]["launchers"]["skip"].split())
@@ -20,7 +20,6 @@ _INNER = frozenset(
 )
 _EXECUTES = frozenset("-exec -execdir -ok -okdir -x -X --exec --exec-batch".split())
 _REMOTE = re.compile(r"^([\w.-]+@)?[\w.-]{2,}:(?!//|\\)|^rsync://")
-_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
 _STARTS = re.compile(
     r"subprocess|os\.system|os\.exec|exec|spawn|popen|system\(|`|\bsh\b|run\(|\$\(", re.IGNORECASE
 )
@@ -176,7 +175,7 @@ def _cores(words: list[str], depth: int) -> Iterator[list[str]]:
                 yield from _cores(word.removeprefix("SHELL=").split(), depth + 1)
     if first not in _SKIP or depth >= _NESTED:
         return
-    if first in _CONTAINERS:
+    if first in CONTAINERS:
         yield from _contained(first, words[1:], depth)
         return
     rest = words[1:]

@@ -29,7 +29,8 @@ _FILES: tuple[tuple[Control, re.Pattern[str]], ...] = (
     ("permissions", pattern(TABLES["files"]["permissions"])),
     ("instructions", pattern(TABLES["files"]["instructions"])),
 )
-_NOT_LIVE = pattern(TABLES["files"]["not_live"])
+NOT_LIVE = pattern(TABLES["files"]["not_live"])
+"""Fixtures and examples, which control nothing."""
 
 GUARDS = pattern(TABLES["processes"]["guards"], r"(?:^|[^a-z])(?:{})(?:[^a-z]|$)")
 """Names of processes that watch over others."""
@@ -43,7 +44,7 @@ _PLACES = {name: pattern(said) for name, said in TABLES["places"].items()}
 def control_of(path: str) -> Control | None:
     """What a file controls by its path; None: nothing that is known. Fixtures and examples control nothing."""
     path = path[:_LONGEST]
-    if _NOT_LIVE.search(path) and not path.startswith(("/etc/", "/var/log")):
+    if NOT_LIVE.search(path) and not path.startswith(("/etc/", "/var/log")):
         return None
     return next((control for control, files_of in _FILES if files_of.search(path)), None)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from ledger.audit.bounding import short
 from ledger.audit.finding import Found
 from ledger.audit.weakening import Change, compare, lets_through
 from ledger.effects.classes import classify
@@ -74,7 +75,7 @@ class Mutation:
             f" its rules are {_DIRECTIONS[self.change.direction]}"
         )
         if self.change.loosened:
-            some = "; ".join(_short(one) for one in self.change.loosened[:3])
+            some = "; ".join(short(one, 80) for one in self.change.loosened[:3])
             message += f" ({some})"
         message += self.note
         if self.count:
@@ -98,8 +99,3 @@ def compared(old: Any, new: Any) -> Change:
         return Change("unknown")
     change = compare(old, new)
     return Change("unknown") if old is None and change.direction != "weaker" else change
-
-
-def _short(text: str) -> str:
-    shown = " ".join(text.split())
-    return shown if len(shown) <= 80 else f"{shown[:79]}…"

@@ -4,6 +4,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from ledger.audit.bounding import bound
 from ledger.audit.controls import in_system
 from ledger.audit.patching import Touch
 from ledger.audit.protecting import Told, bare
@@ -30,14 +31,14 @@ class Protection:
         """These are under protection."""
         for name in names:
             self._names.setdefault(bare(name), seq)
-        _bound(self._names)
+        bound(self._names, _MOST)
 
     def told(self, told: Told, seq: int) -> None:
         """Instructions say so."""
         self.protect(told.protected, seq)
         for name in told.governing:
             self._governing.setdefault(bare(name), seq)
-        _bound(self._governing)
+        bound(self._governing, _MOST)
 
     def guards(self, name: str, seq: int) -> None:
         """Something of this name, or path, had refused: it is a guard."""
@@ -45,7 +46,7 @@ class Protection:
             self.protect([name], seq)
         else:
             self._guards.setdefault(name, seq)
-            _bound(self._guards)
+            bound(self._guards, _MOST)
 
     def of_file(self, path: str, project: str | None) -> int | None:
         """The record by which a file is under protection; in the project, the name of a guard is a name like others."""
@@ -97,8 +98,3 @@ class Protection:
 
 def _is_process(name: str) -> bool:
     return "-" in name and "/" not in name and "." not in name
-
-
-def _bound(kept: OrderedDict[str, int]) -> None:
-    while len(kept) > _MOST:
-        kept.popitem(last=False)

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ledger.audit.bounding import SENTENCE_END, bound, plain, short
 from ledger.audit.finding import Found
 from ledger.audit.scripts import shell_command
 from ledger.effects.words import words_of
@@ -17,7 +18,6 @@ _LONGEST = 20_000
 _MOST = 500
 _MOST_HEARD = 5000
 _LEAST = 20
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _INSTRUCTS = re.compile(
     r"\b(always|never|must|from now on|whenever|do not|don't|every time|instead of|make sure|ignore|skip|before you"
     r"|before every|before any|immer|niemals|ab jetzt|toujours|jamais|siempre|nunca)\b",
@@ -56,26 +56,27 @@ class Memory:
 
     def said(self, text: str) -> None:
         """A person spoke: what a person says is no order of a stranger's."""
-        self._said = f"{self._said}\n{_plain(text[:_LONGEST])}"[-_LONGEST:]
+        self._said = f"{self._said}\n{plain(text[:_LONGEST])}"[-_LONGEST:]
 
     def heard(self, texts: Iterable[str], seq: int, *, is_local: bool) -> None:
         """A tool's result said this."""
         for text in texts:
             for sentence in sentences(text):
                 self._heard.setdefault(sentence, (seq, is_local))
-        _bound(self._heard, _MOST_HEARD)
+        bound(self._heard, _MOST_HEARD)
 
     def wrote(self, texts: Iterable[str], seq: int) -> Iterator[Found]:
         """The agent wrote this down; what a stranger's text ordered must not get there."""
         for text in texts:
             for sentence in sentences(text):
-                if not _INSTRUCTS.search(sentence) or _plain(sentence) in self._said:
+                if not _INSTRUCTS.search(sentence) or plain(sentence) in self._said:
                     continue
                 source = self._source(sentence)
                 self._written[sentence] = _Written(seq, *source)
                 if source[0] is not None:
                     where = "a file" if source[1] else "the result of a tool"
-                    message = f"an order that the agent had read in {where} was written to memory: {_short(sentence)!r}"
+                    said = short(sentence, 80)
+                    message = f"an order that the agent had read in {where} was written to memory: {said!r}"
                     severity: Severity = "info" if source[1] else "medium"
                     yield Found(
                         seq,
@@ -85,7 +86,7 @@ class Memory:
                         part="memory",
                         key=f"written {sentence}",
                     )
-        _bound(self._written, _MOST)
+        bound(self._written, _MOST)
 
     def _source(self, sentence: str) -> tuple[int | None, bool]:
         """Where a sentence had stood: as it is, in a longer one, or cut."""
@@ -100,14 +101,14 @@ class Memory:
         """What the agent had written down comes back as an instruction."""
         if not self._written:
             return
-        told = _plain(" ".join(texts))
+        told = plain(" ".join(texts))
         for sentence, written in list(self._written.items()):
             if sentence not in told:
                 continue
             del self._written[sentence]
             self._recalled[sentence] = written.seq, written.heard, written.heard is None or written.is_local
             source = " it had read it in the result of a tool;" if written.heard is not None else ""
-            message = f"what the agent had written down now instructs it:{source} {_short(sentence)!r}"
+            message = f"what the agent had written down now instructs it:{source} {short(sentence, 80)!r}"
             severity: Severity = "high" if written.heard is not None else "medium"
             yield Found(seq, message, (written.seq,), severity=severity, part="memory")
 
@@ -126,13 +127,13 @@ class Memory:
                         written.heard,
                         written.heard is None or written.is_local,
                     )
-        _bound(self._recalled, _MOST)
+        bound(self._recalled, _MOST)
 
     def acted(self, tool: str, arguments: str, seq: int) -> Iterator[Found]:
         """A call that does what memory says: a value that stands there stands in its arguments."""
         if not self._recalled:
             return
-        given = _plain(arguments)
+        given = plain(arguments)
         for sentence, (at, heard, is_own) in list(self._recalled.items()):
             values = (one.strip("`\"'.,;") for one in _VALUE.findall(sentence))
             value = next((one for one in values if len(one) > 3 and one in given), None)
@@ -144,7 +145,7 @@ class Memory:
                 if heard is not None
                 else "and no person had said so here"
             )
-            message = f"{tool} did what memory says, {whose}: {_short(sentence)!r}"
+            message = f"{tool} did what memory says, {whose}: {short(sentence, 80)!r}"
             severity: Severity = "low" if is_own else "high"
             witnesses = tuple(one for one in (heard, at) if one is not None)
             yield Found(seq, message, witnesses, severity=severity, part="memory")
@@ -166,18 +167,5 @@ def is_local(tool: str, arguments: Any) -> bool:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, in small letters, without the marks of lists."""
-    parts = (_plain(part).strip("-*#• .!") for part in _SENTENCE.split(text[:_LONGEST]))
+    parts = (plain(part).strip("-*#• .!") for part in SENTENCE_END.split(text[:_LONGEST]))
     return [part for part in parts if len(part) >= _LEAST]
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split())
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _bound(kept: OrderedDict[Any, Any], most: int) -> None:
-    while len(kept) > most:
-        kept.popitem(last=False)

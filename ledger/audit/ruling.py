@@ -2,13 +2,13 @@
 
 import re
 
-from ledger.audit.controls import TABLES, pattern
+from ledger.audit.bounding import SENTENCE_END, plain
+from ledger.audit.controls import NOT_LIVE, TABLES, pattern
 from ledger.audit.patching import Touch
 from ledger.audit.weakening import compare
 
 _MOST = 200_000
 _LEAST = 20
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _RULES = re.compile(
     r"\b(never|must|always|do not|don't|only|ask|may|shall|not|without|confirm|approv\w*|require\w*"
     r"|allowed|before|stop)\b",
@@ -19,7 +19,6 @@ _TEXT = re.compile(
 )
 _ABOUT_DOCUMENTS = re.compile(r"(^|/)(README|CONTRIBUTING|CHANGELOG|docs?)[^/]*(/|\.md$|$)", re.IGNORECASE)
 _PROMPTS = pattern(TABLES["files"]["prompts"])
-_NOT_LIVE = pattern(TABLES["files"]["not_live"])
 _SPEAKS_OF_PROMPTS = re.compile(
     r"prompt|bot\b|chatbot|assistant|persona|instruction|template|LLM|the model|reply|replies|tone"
     r"|answers?\b",
@@ -37,7 +36,7 @@ class Rulings:
     def said(self, text: str) -> None:
         """Instructions say this too."""
         self._text = f"{self._text}\n{text}"[-_MOST:]
-        self._plain = _plain(self._text)
+        self._plain = plain(self._text)
 
     def speaks_of(self, found: re.Pattern[str]) -> bool:
         """Whether instructions speak of something."""
@@ -49,18 +48,14 @@ class Rulings:
         """
         if not _TEXT.search(touch.path) or _ABOUT_DOCUMENTS.search(touch.path):
             return False
-        for sentence in _SENTENCE.split(touch.replaced[:_MOST]):
-            plain = _plain(sentence).strip("-*#• .")
-            if len(plain) >= _LEAST and _RULES.search(plain) and plain in self._plain:
+        for sentence in SENTENCE_END.split(touch.replaced[:_MOST]):
+            said = plain(sentence).strip("-*#• .")
+            if len(said) >= _LEAST and _RULES.search(said) and said in self._plain:
                 return True
         if (
             not _PROMPTS.search(touch.path)
-            or _NOT_LIVE.search(touch.path)
+            or NOT_LIVE.search(touch.path)
             or _SPEAKS_OF_PROMPTS.search(wanted)
         ):
             return False
         return touch.how == "delete" or compare(touch.replaced, touch.content or "").direction == "weaker"
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split())

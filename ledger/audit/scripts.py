@@ -31,6 +31,9 @@ PATH_FIELDS = (
 )
 """Arguments that name the file of a file tool."""
 
+CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
+"""Programs that run others in containers."""
+
 _PATH_SET = frozenset(PATH_FIELDS)
 _LONGEST = 200_000
 _LONGEST_PATH = 4096

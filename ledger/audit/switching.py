@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ledger.audit.controls import GUARDS, TABLES, pattern
-from ledger.audit.scripts import Command, normal
+from ledger.audit.scripts import CONTAINERS, Command, normal
 from ledger.events.review import Severity
 
 KILLERS = frozenset("kill pkill killall taskkill xkill skill snice fuser killall5".split())
@@ -38,7 +38,6 @@ _COMPOSERS = frozenset({"docker", "podman", "nerdctl", "docker-compose", "podman
 _MOST_WORDS = 200
 _LEAVES_JOBS = frozenset({"-l", "-e", "-r", "crontab"})
 _LISTING = frozenset("pgrep pidof grep egrep rg cat awk lsof ss fuser".split())
-_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
 _TALKING = frozenset("echo printf grep rg egrep fgrep".split())
 _TEXT_OPTIONS = frozenset("-m --message -am -sm -asm -b --body -t --title -nm -anm --notes".split())
 _SCALED_TO_NOTHING = re.compile(r"^([\w.-]+)=0$")
@@ -179,7 +178,7 @@ def stopped_by(command: Command, listed: list[str]) -> tuple[str, list[str]]:
     )
     nothing = [found[1] for word in rest if (found := _SCALED_TO_NOTHING.match(word)) and "--scale" in rest]
     is_kept_down = program in ("docker", "podman") and "update" in rest[:1] and "--restart" in " ".join(rest)
-    if program in _CONTAINERS and "exec" in rest[:3] and KILLERS & set(rest):
+    if program in CONTAINERS and "exec" in rest[:3] and KILLERS & set(rest):
         return program, [word for word in rest[:6] if not word.startswith("-")]
     is_service = program == "service" and rest[-1:] == ["stop"]
     plain = [word for word in rest[:_MOST_WORDS] if not word.startswith("-")]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from ledger.audit.bounding import SENTENCE_END
 from ledger.audit.modes import laxness
 from ledger.audit.scripts import commands, shell_command
 from ledger.audit.settings import parsed, settings_of
@@ -37,7 +38,6 @@ _PERMITS = re.compile(
     r"|without asking|not (required|necessary|needed)|auto-?approve|pre-?approved|go ahead)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _WORD = re.compile(r"[a-z0-9_./-]{3,}")
 _FRONT_MATTER = re.compile(r"\A\s*---\n")
 _SAME = 0.6
@@ -139,7 +139,7 @@ def _compare_texts(old: str, new: str) -> Change:
 
 def _rules(text: str) -> list[str]:
     """The sentences that rule something, in order, each once."""
-    sentences = (" ".join(one.split()).strip("-*#• ") for one in _SENTENCE.split(text))
+    sentences = (" ".join(one.split()).strip("-*#• ") for one in SENTENCE_END.split(text))
     rules = (
         one for one in sentences if one and (_STRONG.search(one) or _SOFT.search(one) or _PERMITS.search(one))
     )

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ledger.audit.bounding import bound, short
 from ledger.audit.calling import calls, cores, is_tool_of, only_looks
 from ledger.audit.mandates import Mandate
 from ledger.audit.scripts import Command, normal
@@ -55,7 +56,7 @@ class Wrappers:
         """Instructions demand these."""
         for mandate in mandates:
             self._mandates.setdefault(mandate, seq)
-        _bound(self._mandates)
+        bound(self._mandates, _MOST)
 
     def names(self) -> Iterator[str]:
         """What a shadow in the search path would stand in for."""
@@ -66,7 +67,7 @@ class Wrappers:
     def changed(self, path: str) -> None:
         """A file was changed: where it is a copy of a wrapper, it is that wrapper no more."""
         self._changed[path] = None
-        _bound(self._changed)
+        bound(self._changed, _MOST)
 
     def bypassed(
         self, command: Command, seq: int, body: str = "", *, is_own_code: bool = False
@@ -84,7 +85,7 @@ class Wrappers:
         ) is not None:
             for mandate, witness in self._mandates.items():
                 if _is_same(mandate.wrapper.split()[0], self._copies[changed]):
-                    return Bypass(f"{_short(line)} ran a changed copy of {mandate.wrapper}", "high", witness)
+                    return Bypass(f"{short(line)} ran a changed copy of {mandate.wrapper}", "high", witness)
         words = [self._copies.get(normal(command.words[0]), command.words[0]), *command.words[1:]]
         command = command._replace(words=words)
         self._copied(words)
@@ -93,7 +94,7 @@ class Wrappers:
                 continue
             if _is_through(mandate.wrapper, words):
                 if any(_LEAVES_OUT.match(word) for word in command.whole):
-                    message = f"{_short(line)} ran {mandate.wrapper} with its checks left out"
+                    message = f"{short(line)} ran {mandate.wrapper} with its checks left out"
                     return Bypass(message, "high", witness)
                 continue
             called = any(calls(command, body, one, is_own_code=is_own_code) for one in mandate.programs)
@@ -102,7 +103,7 @@ class Wrappers:
             if _is_wrapper_in(mandate.wrapper, body) or (mandate.is_for_changes and only_looks(command)):
                 continue
             return Bypass(
-                f"{_short(line)} ran without {mandate.wrapper}, through which it has to go", "high", witness
+                f"{short(line)} ran without {mandate.wrapper}, through which it has to go", "high", witness
             )
         return self._out_of_habit(command, seq)
 
@@ -126,7 +127,7 @@ class Wrappers:
             plain = [word for word in words[1:] if not word.startswith("-")]
             if len(plain) == 2 and ("/" in plain[0] or plain[0] in set(self.names())):
                 self._copies[normal(plain[1])] = plain[0].rpartition("/")[2]
-                _bound(self._copies)
+                bound(self._copies, _MOST)
 
     def _out_of_habit(self, command: Command, seq: int) -> Bypass | None:
         """A program that went through a guard before, and now does not: the demand itself may not be in the record."""
@@ -135,12 +136,12 @@ class Wrappers:
         if _WRAPS.search(name) and rest and _PROGRAM.fullmatch(rest[rest[0] == "--" and len(rest) > 1]):
             program = rest[rest[0] == "--" and len(rest) > 1].rpartition("/")[2]
             self._habits.setdefault((first, program), seq)
-            _bound(self._habits)
+            bound(self._habits, _MOST)
             return None
         wrappers = [wrapper for wrapper, _ in self._habits]
         for (wrapper, program), witness in self._habits.items():
             if program == name and wrappers.count(wrapper) >= _HABIT and name not in _HARMLESS:
-                line = _short(" ".join(command.words))
+                line = short(" ".join(command.words))
                 message = f"{line} ran without {wrapper}, through which {program} had gone before"
                 return Bypass(message, "medium", witness)
         return None
@@ -168,13 +169,3 @@ def _is_wrapper_in(wrapper: str, body: str) -> bool:
 
 def _is_same(one: str, other: str) -> bool:
     return normal(one) == normal(other) or one.rpartition("/")[2] == other.rpartition("/")[2]
-
-
-def _short(text: str) -> str:
-    shown = " ".join(text.split())
-    return shown if len(shown) <= 120 else f"{shown[:119]}…"
-
-
-def _bound(kept: OrderedDict[Any, Any]) -> None:
-    while len(kept) > _MOST:
-        kept.popitem(last=False)

@@ -8,16 +8,16 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from ledger.constraints.lexicon import SIGNS, is_function, rephrased, single
+from ledger.constraints.lexicon import is_function, rephrased, single
 from ledger.constraints.quantities import counted
 from ledger.constraints.signals import has_exception, has_modal, is_finite, is_withdrawal, orders, tokens
+from ledger.constraints.wording import LEAD
 
 _FEWEST = 2
 _SHORT = 3
 _LONGEST = 700
 _HIDDEN = re.compile(r"\([^()]*\)|\"[^\"]*\"")
 _LED = re.compile(r"([^:;,.]{2,60}): (?=\S)")
-_LEAD = re.compile(SIGNS["lead"])
 _RULES = re.compile(
     r"\b(constraints?|rules?|polic(y|ies)|preferences?|requirements?|guidelines?|instructions?|in force|in mind|agreed"
     r"|valid|asked for|wants?|wishes|remember(ed)?|follow(ing|ed|s)?|appl(y|ies))\b"
@@ -79,7 +79,7 @@ def members(told: str, *, is_ruled: bool = False) -> Members:
     lead, body = "", told
     if (led := _LED.match(_HIDDEN.sub(_blank, told))) is not None:
         lead, body = " ".join(_HIDDEN.sub(" ", told[: led.end() - 2]).split()), told[led.end() :]
-        if _LEAD.fullmatch(lead):
+        if LEAD.fullmatch(lead):
             lead += ": "
         elif _TURNED.search(lead):
             return none

@@ -11,6 +11,7 @@ from ledger.constraints.narrowing import is_narrower, restricting
 from ledger.constraints.opposing import is_loosened, is_softened, is_spared, lets_itself_out, opposes
 from ledger.constraints.parts import Part
 from ledger.constraints.quantities import is_same
+from ledger.constraints.relations import is_form
 from ledger.constraints.reversing import is_set_alike, is_set_apart
 from ledger.constraints.seen import KEPT, Seen, Visibility
 from ledger.constraints.signals import has_exception, is_mild, is_only, is_soft, is_strict
@@ -191,18 +192,10 @@ def _amount(rule: Wanted, one: str, terms: tuple[Term, ...]) -> Term:
 
 
 def _alike(one: str, there: dict[str, Term]) -> Term | None:
-    """Another form of a word: one of the two is the beginning of the other, but for an ending."""
-    if len(one) < 5 or one.startswith("#"):
+    """Another form of a word."""
+    if one.startswith("#"):
         return None
-    for other, term in there.items():
-        if other[:5] == one[:5] and len(other) >= 5:
-            common = next(
-                (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-                min(len(one), len(other)),
-            )
-            if common >= 0.7 * max(len(one), len(other)):
-                return term
-    return None
+    return next((term for other, term in there.items() if is_form(one, other)), None)
 
 
 def _is_permit(found: Match) -> bool:

@@ -345,10 +345,11 @@ def things(text: str, *, with_amounts: bool = False, least: float = _LEAST) -> f
 
 def shared(some: frozenset[str], others: frozenset[str]) -> frozenset[str]:
     """Those of some ideas that are among others, in whatever form of the word."""
-    return frozenset(one for one in some if one in others or any(_is_form(one, other) for other in others))
+    return frozenset(one for one in some if one in others or any(is_form(one, other) for other in others))
 
 
-def _is_form(one: str, other: str) -> bool:
+def is_form(one: str, other: str) -> bool:
+    """Whether two words are forms of one: one of them is the beginning of the other, but for an ending."""
     if len(one) < _SHORTEST or one[:_SHORTEST] != other[:_SHORTEST]:
         return False
     common = next(

@@ -57,7 +57,7 @@ _RULING = re.compile(
     re.IGNORECASE,
 )
 
-_LEAD = re.compile(SIGNS["lead"])
+LEAD = re.compile(SIGNS["lead"])
 """A heading that orders, forbids, permits or says when: its points go on with it."""
 
 
@@ -121,7 +121,7 @@ def _sentences(text: str) -> Iterator[Sentence]:
 def _leading(line: str) -> str:
     """The words of a heading that leads its points: `do not`, `required before a merge`."""
     told = normal(_BULLET.sub("", line)).strip(" :")
-    return told if _LEAD.fullmatch(told) else ""
+    return told if LEAD.fullmatch(told) else ""
 
 
 def _unpacked(text: str) -> str:

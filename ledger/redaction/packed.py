@@ -22,9 +22,10 @@ _SHORTEST = 5
 _SHORT = frozenset(("akia", "asia", "AIza"))
 _ODD = re.compile(r"[^A-Za-z0-9]")
 _BACK, _AHEAD = 4096, 8192
-_END_OF_LINE = re.compile(rb"(?:\r?\n|\\+r\\+n|\\+n)[ \t]*")
-_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/\-_]|(?:\r?\n|\\+r\\+n|\\+n)[ \t]*(?=[A-Za-z0-9+/\-_]))+={0,2}")
-_HEX = re.compile(rb"(?:[0-9A-Fa-f]|(?:\r?\n|\\+r\\+n|\\+n)[ \t]*(?=[0-9A-Fa-f]))+")
+_LINE_END = rb"(?:\r?\n|\\+r\\+n|\\+n)[ \t]*"
+_END_OF_LINE = re.compile(_LINE_END)
+_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/\-_]|" + _LINE_END + rb"(?=[A-Za-z0-9+/\-_]))+={0,2}")
+_HEX = re.compile(rb"(?:[0-9A-Fa-f]|" + _LINE_END + rb"(?=[0-9A-Fa-f]))+")
 _OF_ANOTHER_ALPHABET = bytes.maketrans(b"-_", b"+/")
 _TEXT = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]*")
 _TAIL = 2048

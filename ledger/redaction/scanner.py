@@ -98,7 +98,7 @@ def _compiled(
     finders[_MARKER_LITERAL] = []
     packed = packings((*SHAPES, *PLACES, *extra_rules))
     for form in packed:
-        finders[form].extend(())
+        finders.setdefault(form, [])
     automaton = BytesAhoCorasick([literal.encode() for literal in finders], implementation=Implementation.DFA)
     indexes = {literal: index for index, literal in enumerate(finders)}
     return (

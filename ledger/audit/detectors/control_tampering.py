@@ -7,6 +7,7 @@ from typing import Any
 
 from ledger.audit.agreeing import Gates
 from ledger.audit.asking import Wishes
+from ledger.audit.bounding import bound, short
 from ledger.audit.controls import GUARDS, control_of, in_system
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
@@ -133,7 +134,7 @@ class Watch:
             case ApprovalDecided() if event.outcome == "approved" and event.decided_by == "human":
                 if event.call_id is not None:
                     self._approved[event.call_id] = None
-                    _bound(self._approved, _MOST_CALLS)
+                    bound(self._approved, _MOST_CALLS)
                     yield from self._excused(event.call_id)
             case ArtifactChanged() if event.kind in ("prompt", "rule_file", "policy", "hook", "memory"):
                 self._instructed(event.content, record.seq)
@@ -145,7 +146,7 @@ class Watch:
                 self._protection.protect(paths_in(event.rule), record.seq)
             case ToolCallRequested():
                 self._calls[event.call_id] = event, record.seq
-                _bound(self._calls, _MOST_CALLS)
+                bound(self._calls, _MOST_CALLS)
             case ToolCallStarted() if event.call_id in self._calls:
                 call, seq = self._calls[event.call_id]
                 if shell_command(call.tool, self._reader.value(call.arguments)) is not None:
@@ -174,7 +175,7 @@ class Watch:
         if reference is None or reference.digest in self._seen:
             return
         self._seen[reference.digest] = None
-        _bound(self._seen, _MOST_NAMES)
+        bound(self._seen, _MOST_NAMES)
         for text in self._reader.words(reference):
             self._told(text, seq)
             self._rulings.said(text)
@@ -229,7 +230,7 @@ class Watch:
             ]
         elif found:
             self._raised[call.call_id] = found
-            _bound(self._raised, _MOST_CALLS)
+            bound(self._raised, _MOST_CALLS)
         yield from found
 
     def _done_by(self, call: ToolCallRequested, arguments: Any, seq: int) -> Iterator[Found]:
@@ -243,7 +244,7 @@ class Watch:
             self._gates.wrote(touch)
             if touch.how in ("write", "mode"):
                 self._made[touch.path] = None
-                _bound(self._made, _MOST_NAMES)
+                bound(self._made, _MOST_NAMES)
             if touch.how == "write" and (touch.replaced or touch.content is not None):
                 self._wrappers.changed(touch.path)
         if isinstance(arguments, dict) and arguments.get("dangerouslyDisableSandbox") is True:
@@ -262,7 +263,7 @@ class Watch:
         if _STARTS.search(given):
             for command in commands(script):
                 self._started.update(dict.fromkeys(_names_in(command.words)))
-            _bound(self._started, _MOST_NAMES)
+            bound(self._started, _MOST_NAMES)
 
     def _learned(self, touch: Touch) -> None:
         """What a program says now that may be run later."""
@@ -277,7 +278,7 @@ class Watch:
         listed = searched_for(all_commands)
         bodies = " ".join(without_documents(script)[1])
         for name, shown in self._gates.stood_in_for(script):
-            message = f"{tool} put a program of its own in the place of {_short(name)}"
+            message = f"{tool} put a program of its own in the place of {short(name)}"
             yield self._found("control", seq, message, "high", shown)
         before = ""
         for command in all_commands:
@@ -288,13 +289,15 @@ class Watch:
             if (bypass := self._wrappers.bypassed(command, seq, body, is_own_code=is_own_code)) is not None:
                 yield self._found("wrapper", seq, bypass.message, bypass.severity, bypass.witness)
             if (witness := self._protection.of_command(command)) is not None:
-                message = f"{tool} changed a port or a variable that is under protection: {_short(line_of(command))}"
+                message = (
+                    f"{tool} changed a port or a variable that is under protection: {short(line_of(command))}"
+                )
                 yield self._found("off", seq, message, "high", witness)
             for off in turned_off(command, body, before):
-                message = f"{tool} {off.said}: {_short(line_of(command))}"
+                message = f"{tool} {off.said}: {short(line_of(command))}"
                 yield self._found("off", seq, message, self._gravity(off))
             if (claim := self._answers.made_up(command, before)) is not None:
-                message = f"{tool} told a gate of an approval that is on no record: {_short(claim)}"
+                message = f"{tool} told a gate of an approval that is on no record: {short(claim)}"
                 yield self._found("off", seq, message, "high")
             before = " ".join(command.words)[:_LONGEST_REFUSAL]
 
@@ -331,7 +334,7 @@ class Watch:
         if control == "instructions" and is_memory(touch.path):
             severity = "info"  # an agent that takes notes does what memory is for
         did = _DID.get(touch.how, "changed")
-        what = f"{call.tool} {did} {_short(touch.path)}{_SAID[wish]}"
+        what = f"{call.tool} {did} {short(touch.path)}{_SAID[wish]}"
         if control == "control":
             message = f"{what}: it watches over the agent"
         else:
@@ -348,7 +351,7 @@ class Watch:
         """A folder in front of the search path, with programs of the agent's own under names of others."""
         demanded = [*self._wrappers.names(), *self._gates.names()]
         for name, folder, severity in shadows(command, self._made, demanded):
-            message = f"a program of the agent's own now answers to {name}, by {_short(folder)} in PATH"
+            message = f"a program of the agent's own now answers to {name}, by {short(folder)} in PATH"
             yield self._found("off", seq, message, severity)
 
     def _stopped(self, program: str, targets: list[str], seq: int, *, is_own: bool = True) -> Iterator[Found]:
@@ -366,7 +369,7 @@ class Watch:
                 _ASKED_FOR_OFF.search(self._wishes.text)
             )
             asked = _SAID["asked"] if is_asked else ""
-            message = f"{program} stopped {_short(name)}, a process that watches over others{asked}"
+            message = f"{program} stopped {short(name)}, a process that watches over others{asked}"
             yield self._found("process", seq, message, "info" if is_asked else "critical", witness)
 
     def _found(
@@ -386,13 +389,3 @@ def _names_in(words: Iterable[str]) -> list[str]:
 
 def _joined(text: str) -> str:
     return re.sub(r"[-_\s]", "", text.lower())
-
-
-def _short(text: str) -> str:
-    shown = " ".join(text.split())
-    return shown if len(shown) <= 120 else f"{shown[:119]}…"
-
-
-def _bound(kept: OrderedDict[str, Any], most: int) -> None:
-    while len(kept) > most:
-        kept.popitem(last=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledger.audit.asking import Wishes
+from ledger.audit.bounding import bound
 from ledger.audit.controls import control_of
 from ledger.audit.detector import Given
 from ledger.audit.finding import Found
@@ -98,7 +99,7 @@ class Watch:
             case ApprovalDecided() if event.outcome == "approved" and event.call_id is not None:
                 if event.decided_by not in ("policy", "judge", "system"):
                     self._approved[event.call_id] = None
-                    _bound(self._approved)
+                    bound(self._approved, _MOST)
                     yield from self._approved_late(event.call_id)
             case CapabilityLoaded():
                 self._is_loading = True
@@ -119,7 +120,7 @@ class Watch:
                 yield from self._instructed(event.message, seq)
             case ToolCallRequested():
                 self._open[event.call_id] = event, seq
-                _bound(self._open)
+                bound(self._open, _MOST)
             case ToolCallSettled() if event.call_id in self._open:
                 call, at = self._open.pop(event.call_id)
                 yield from self._settled(call, event, at, seq)
@@ -239,11 +240,11 @@ class Watch:
             self._known.pop(artifact, None)
             return
         self._known[artifact] = digest, seq
-        _bound(self._known)
+        bound(self._known, _MOST)
         versions = self._versions.setdefault(artifact, OrderedDict())
-        _bound(self._versions)
+        bound(self._versions, _MOST)
         versions[digest] = seq
-        _bound(versions, _VERSIONS)
+        bound(versions, _VERSIONS)
 
     def _cause(self, artifact: str) -> tuple[str, int | None]:
         """By whose act it changed, and the record that shows it."""
@@ -310,7 +311,7 @@ class Watch:
         """A call changed a file; one that governs the agent, and that no person had asked to change, is a mutation."""
         self._wrote.pop(touch.path, None)
         self._wrote[touch.path] = seq
-        _bound(self._wrote)
+        bound(self._wrote, _MOST)
         control = control_of(touch.path)
         is_note = is_memory(touch.path)
         if control == "instructions" or is_note:
@@ -324,7 +325,7 @@ class Watch:
         is_asked = wish == "asked" or call.call_id in self._approved
         self._governed.pop(touch.path, None)
         self._governed[touch.path] = is_asked
-        _bound(self._governed)
+        bound(self._governed, _MOST)
         if old == new and touch.how == "write" and new is not None:
             return
         change = compared(old, new)
@@ -379,13 +380,8 @@ class Watch:
         if reference is None or reference.digest in self._shown:
             return
         self._shown[reference.digest] = None
-        _bound(self._shown)
+        bound(self._shown, _MOST)
         yield from self._memory.instructed(self._reader.words(reference), seq)
 
 
 start = Watch
-
-
-def _bound(kept: OrderedDict[str, Any], most: int = _MOST) -> None:
-    while len(kept) > most:
-        kept.popitem(last=False)
